@@ -1,4 +1,4 @@
-"""A folder in memory, and quiet services."""
+"""A folder in memory, and services without console output."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _JOURNAL_ENTRIES = 256  # of 32 bytes: two pages; the real size only makes each 
 
 @pytest.fixture
 def folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A folder of this test's own, in memory where the system has such; services write nothing to the console."""
+    """Return a folder for the test, in memory if the system allows it; services write nothing to the console."""
     monkeypatch.setattr("services.writer.log.batch_journal.ENTRIES", _JOURNAL_ENTRIES)
     monkeypatch.setattr("tidemark.store.batch_journal.ENTRIES", _JOURNAL_ENTRIES)
     before = structlog.get_config()

@@ -1,4 +1,4 @@
-"""A disk that is really small: a tmpfs, where it can be mounted."""
+"""A disk that is really small: a tmpfs, if it can be mounted."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 @contextlib.contextmanager
 def small_disk(folder: Path, size: str) -> Iterator[Path]:
-    """A disk of *size* ("12m") at *folder*, as long as the block lasts; the test is skipped where none can be had."""
+    """Mount a disk of *size* ("12m") at *folder* until the block ends; skip the test if that is impossible."""
     folder.mkdir()
     mounted = subprocess.run(
         ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", folder], capture_output=True, check=False
@@ -26,7 +26,7 @@ def small_disk(folder: Path, size: str) -> Iterator[Path]:
 
 
 def fill(path: Path) -> None:
-    """Take what is left of a disk."""
+    """Fill the rest of a disk."""
     with path.open("wb", buffering=0) as rest, contextlib.suppress(OSError):
         while True:
             rest.write(bytes(4096))

@@ -1,4 +1,4 @@
-"""A full disk under all three services: what is refused is told, nothing is lost, and all go on when it has room."""
+"""A full disk under all three services: refusals are reported, nothing is lost, and all continue when there is room."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ SETTINGS = {
 
 @pytest.fixture
 def stack(tmp_path: Path) -> Iterator[LocalStack]:
-    """All services on a disk of 24 MiB, their logs elsewhere."""
+    """Run all services on a disk of 24 MiB, with their logs elsewhere."""
     with small_disk(tmp_path / "disk", "24m") as disk:
         (disk / "store").mkdir()
         (tmp_path / "logs").mkdir()
@@ -71,7 +71,7 @@ def said(stack: LocalStack, event: str) -> bool:
 
 
 def allocate_log(root: Path) -> None:
-    """The log's files take their place on the disk, so that appends go on when nothing else can."""
+    """Allocate the log's files, so that appends succeed when nothing else can be written."""
     for path in (root / "commitlog").iterdir():
         with path.open("r+b") as file:
             os.posix_fallocate(file.fileno(), 0, path.stat().st_size)
@@ -80,7 +80,7 @@ def allocate_log(root: Path) -> None:
 @pytest.mark.spark
 @pytest.mark.exhaustive
 def test_all_services_outlive_a_full_disk(stack: LocalStack, tmp_path: Path) -> None:
-    """The pipeline waits, unhealthy; a group's offset stays; what was appended is visible once there is room."""
+    """The pipeline waits, unhealthy; a group's offset stays; appended messages are visible once there is room."""
     offset = f"{stack.query_url}/v1/groups/billing/topics/orders/queues/0/offset"
     with Producer(stack.writer_address) as producer:
         producer.send("orders", b"first", queue_id=0)
@@ -89,7 +89,7 @@ def test_all_services_outlive_a_full_disk(stack: LocalStack, tmp_path: Path) -> 
         allocate_log(stack.data)
         fill(tmp_path / "disk" / "rest")
         sent = 1
-        for _ in range(20):  # more units than the pages hold that the queue's file has
+        for _ in range(20):  # more units than the allocated pages of the queue's file hold
             producer.send_batch([Message("orders", b"m%d" % i) for i in range(100)], queue_id=0)
             sent += 100
         wait_until(lambda: said(stack, "pipeline_waits_for_room"), stack)
@@ -119,7 +119,7 @@ def test_all_services_outlive_a_full_disk(stack: LocalStack, tmp_path: Path) -> 
 
 
 def test_a_query_service_starts_on_a_full_disk(tmp_path: Path) -> None:
-    """It reads; a PUT is refused for what it is, and taken when there is room."""
+    """Reads work; a PUT is refused with the reason, and accepted when there is room."""
     with small_disk(tmp_path / "disk", "2m") as disk:
         store = BuiltStore(disk / "store")
         store.topic("orders")

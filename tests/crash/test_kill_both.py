@@ -1,4 +1,4 @@
-"""Writer and pipeline killed under load, together and in turn: what clients saw must hold."""
+"""Writer and pipeline killed under load, together and in turn: the answers that clients got must hold."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ QUEUES, SENDERS = 4, 4
 
 
 class Load:
-    """Senders that append numbered batches of three to a queue of their own, and note what was sent and answered."""
+    """Senders that append numbered batches of three to their own queues, and record sends and answers."""
 
     def __init__(self, address: str) -> None:
         self._address = address
@@ -48,13 +48,13 @@ class Load:
                 try:
                     result = producer.send_batch([Message("orders", body) for body in bodies], queue_id=number)
                     self.acknowledged[number].update({body: result.queue_offset + i for i, body in enumerate(bodies)})
-                except StoreError:  # outcome unknown: it may be there or not
+                except StoreError:  # unknown outcome: it may be there or not
                     time.sleep(0.1)
                 batch += 1
 
 
 def pull_all(url: str, queue_id: int) -> list[str]:
-    """Every body of a queue; its offsets must be dense from 0."""
+    """Return every body of a queue; its offsets must be dense from 0."""
     bodies: list[str] = []
     while True:
         arguments: dict[str, str | int] = {"offset": len(bodies), "max_messages": 5000, "body_encoding": "utf8"}
@@ -79,7 +79,7 @@ def wait_until_caught_up(url: str) -> None:
 
 
 def test_acknowledged_is_stored_and_stored_was_sent_each_once_in_order(tmp_path: Path) -> None:
-    """kill -9 of the writer, of the pipeline, and of both, while four clients append."""
+    """The writer, the pipeline, and both are killed with SIGKILL while four clients append."""
     environment = {"TIDEMARK_EPOCH_MS": "1000", "TIDEMARK_COMMIT_LOG_SEGMENT_SIZE_BYTES": str(1 << 20)}
     stack = LocalStack(tmp_path / "store", environment=environment)
     with stack:

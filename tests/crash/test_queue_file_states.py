@@ -1,4 +1,4 @@
-"""Every state that a crash, a full disk or a hand may leave a queue's files in: nobody fails to start for it."""
+"""Every state in which a crash, a full disk or an operator may leave a queue's files: every service still starts."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ QUEUES = {"consumequeue/orders/0": 200, "batchconsumequeue/batches/0": 460}
 
 
 def add_last(size: int) -> Callable[[Path, int], None]:
-    """A new last file of so many zero bytes."""
+    """Return a function that adds a new last file of *size* zero bytes."""
 
     def damage(folder: Path, file_size: int) -> None:
         last = max(int(path.name) for path in folder.iterdir())
@@ -39,13 +39,13 @@ def add_last(size: int) -> Callable[[Path, int], None]:
 
 
 def no_files(folder: Path, file_size: int) -> None:
-    """The folder alone is left."""
+    """Leave only the folder."""
     for path in folder.iterdir():
         path.unlink()
 
 
 def next_offsets(root: Path) -> dict[tuple[str, int], int]:
-    """What a writer without a snapshot goes on with: it asks log and queue files."""
+    """Return the next offsets of a writer without a snapshot, which reads log and queue files."""
     store = open_store(WriterSettings(store_root=root, commit_log_segment_size_bytes=LOG_FILE), DiskStorage())
     try:
         return {(key.topic, key.queue_id): offset for key, offset in store.recovered.offsets}
@@ -54,7 +54,7 @@ def next_offsets(root: Path) -> dict[tuple[str, int], int]:
 
 
 def len_of(topic: str) -> int:
-    """Messages that `make_store` puts into queue 0 of a topic."""
+    """Return the number of messages that `make_store` puts into queue 0 of a topic."""
     numbers = range(400)
     if topic == "batches":
         return 3 * sum(number % 4 == 3 for number in numbers)
@@ -75,7 +75,7 @@ def require_all_served(root: Path) -> None:
 @pytest.mark.parametrize("expired", [0, 9], ids=["whole", "expired"])
 @pytest.mark.parametrize("damage", [add_last(-1), add_last(0)], ids=["empty last file", "last file of no length"])
 def test_an_empty_last_file_hides_no_number(tmp_path: Path, damage: Callable[[Path, int], None], expired: int) -> None:
-    """Also where all units before it point at deleted records: pipeline, readers and writer go on, at each start."""
+    """All units before it may point at deleted records: pipeline, readers and writer work at each start."""
     make_store(tmp_path)
     build(plan_of(tmp_path, **SETTINGS))
     before = queue_files(tmp_path)
@@ -105,7 +105,7 @@ def test_a_queue_with_a_last_file_of_another_size_is_built_again(tmp_path: Path,
 
 
 def test_a_queue_folder_without_files_is_an_empty_queue(tmp_path: Path) -> None:
-    """The pipeline begins it anew where its next unit is; the writer counts from the log."""
+    """The pipeline starts it again at its next unit; the writer counts from the log."""
     make_store(tmp_path)
     build(plan_of(tmp_path, **SETTINGS))
     for folder, file_size in QUEUES.items():

@@ -1,4 +1,4 @@
-"""The writer dies between any two steps of retention; queue numbers are never used again."""
+"""The writer dies between any two steps of retention; queue offsets are never reused."""
 
 from __future__ import annotations
 
@@ -37,7 +37,9 @@ SETTINGS = {"consume_queue_file_size_bytes": 100, "index_slots": 16, "index_entr
 
 @pytest.fixture(scope="module")
 def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A store that a writer filled and a pipeline built to its end: two queues end in the first files, one goes on."""
+    """Return a store that a writer filled and a pipeline built to its end: two queues end in the first files, one
+    continues.
+    """
     root = tmp_path_factory.mktemp("template") / "store"
     with RunningWriter(root, commit_log_segment_size_bytes=SIZE) as writer:
         for topic, queue_id, count in (("gone", 0, 4), ("gone", 3, 4), ("lives", 0, 16)):
@@ -56,7 +58,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def retention(
     root: Path, storage: Storage, policy: RetentionPolicy = OLD_ENOUGH, look: Callable[[Path], DiskUse] = disk_use
 ) -> Retention:
-    """Of a store that nobody else has open."""
+    """Return the retention of a store that no other process has open."""
     paths = StorePaths(root)
     return Retention(
         policy,
@@ -75,7 +77,7 @@ def retention(
 
 
 def next_offsets(root: Path) -> dict[tuple[str, int], int]:
-    """What a writer that starts now goes on with."""
+    """Return the next offsets of a writer that starts now."""
     store = open_store(WriterSettings(store_root=root, commit_log_segment_size_bytes=SIZE), DiskStorage())
     try:
         assert store.recovered.damages == []
@@ -95,7 +97,7 @@ def delete_queue_files(root: Path) -> None:
 
 
 def put_snapshot(root: Path, position: int) -> None:
-    """The only one there is, of an earlier time; it knows the queues that end early."""
+    """Write the only snapshot, of an earlier time; it has the queues that end early."""
     delete_snapshot(root)
     offsets = QueueOffsets()
     offsets.set(QueueKey("gone", 0), 4)
@@ -103,7 +105,7 @@ def put_snapshot(root: Path, position: int) -> None:
 
 
 def age_snapshot(root: Path) -> None:
-    """Of a time whose records have expired since."""
+    """Make the snapshot older than records that have expired since."""
     put_snapshot(root, SIZE)
 
 
@@ -111,7 +113,7 @@ def age_snapshot(root: Path) -> None:
 def test_a_death_between_any_two_steps_uses_no_number_again(
     template: Path, tmp_path: Path, then: Callable[[Path], None]
 ) -> None:
-    """Also where, besides, the snapshot is lost or the queue files are; of the log a suffix is left, whole."""
+    """The snapshot or the queue files may be lost in addition; the rest of the log is a whole suffix."""
     deaths = 0
     for die_before in range(100):
         root = Path(shutil.copytree(template, tmp_path / f"{die_before}"))
@@ -136,7 +138,7 @@ def test_a_death_between_any_two_steps_uses_no_number_again(
 
 
 def test_nothing_goes_whose_numbers_are_not_on_the_disk(template: Path, tmp_path: Path) -> None:
-    """Without a snapshot nothing; with an earlier one the files that it counts."""
+    """Without a snapshot nothing is deleted; with an earlier one the files that it covers are."""
     root = Path(shutil.copytree(template, tmp_path / "store"))
     delete_snapshot(root)
     assert retention(root, DiskStorage()).run_once() == 0
@@ -146,7 +148,7 @@ def test_nothing_goes_whose_numbers_are_not_on_the_disk(template: Path, tmp_path
 
 
 def test_a_disk_too_full_takes_files_of_any_age_until_it_is_not(template: Path, tmp_path: Path) -> None:
-    """The real files' places count; what is not indexed in this term stays, however full the disk."""
+    """The real files' blocks count; data that is not indexed in this term stays, however full the disk is."""
     root = Path(shutil.copytree(template, tmp_path / "store"))
     total = 1 << 30
 
@@ -167,7 +169,7 @@ def mark_shard_0_of_an_older_term(root: Path) -> None:
 
 
 def test_a_repeated_restart_with_retention_changes_nothing_more(template: Path, tmp_path: Path) -> None:
-    """Writer after writer on a store that has expired: the same end, the same numbers, the same bytes."""
+    """Each further writer on an expired store finds the same end, the same numbers, the same bytes."""
     root = Path(shutil.copytree(template, tmp_path / "store"))
     retention(root, DiskStorage()).run_once()
     before = {path.name: path.read_bytes() for path in (root / "commitlog").iterdir()}

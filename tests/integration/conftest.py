@@ -1,4 +1,4 @@
-"""What many suites share: one running stack that none of them stops, and written stores behind a service."""
+"""Fixtures for many suites: one running stack that no test stops, and written stores with a service."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ QUEUES = 4
 
 
 class Served(NamedTuple):
-    """A store, and where it is served."""
+    """A store and its service."""
 
     store: BuiltStore
     url: str
 
     def put(self, *bodies: bytes, queue_id: int = 0, topic: str = "orders", **entries: str) -> None:
-        """Visible messages."""
+        """Write visible messages."""
         for body in bodies:
             self.store.append(topic, body, entries, queue_id=queue_id)
         self.store.publish()
@@ -30,7 +30,7 @@ class Served(NamedTuple):
 
 @pytest.fixture
 def served(tmp_path: Path) -> Iterator[Served]:
-    """Topics `orders` of four queues and `events` of one."""
+    """Return topics `orders` of four queues and `events` of one."""
     store = BuiltStore(tmp_path)
     store.topic("orders", queues=QUEUES)
     store.topic("events", queues=1)
@@ -41,6 +41,6 @@ def served(tmp_path: Path) -> Iterator[Served]:
 
 @pytest.fixture(scope="session")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStack]:
-    """Writer, pipeline and query; each test uses topics and groups of its own."""
+    """Run writer, pipeline and query; each test uses its own topics and groups."""
     with LocalStack(tmp_path_factory.mktemp("stack") / "data") as stack:
         yield stack

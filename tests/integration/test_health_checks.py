@@ -1,4 +1,4 @@
-"""The health checks of containers: what each says, and that it imports little."""
+"""The health checks of containers: their results, and their few imports."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def writer(tmp_path: Path) -> Iterator[RunningWriter]:
 
 @pytest.fixture
 def plan(tmp_path: Path) -> EpochPlan:
-    """A pipeline's folder, with marks that say that a task was there just now."""
+    """Return a pipeline's folder with marks of a recently active task."""
     plan = make_plan(PipelineSettings(store_root=tmp_path / "pipeline", shards=2))
     marks = Marks.open_to_write(plan.paths.marks, DiskStorage(), shards=plan.all_shards, term=1)
     marks.say_alive()
@@ -48,13 +48,15 @@ def built(root: Path) -> BuiltStore:
 
 
 def modules_of(*arguments: str, **settings: object) -> set[str]:
-    """Names of the modules that an interpreter with *arguments* imports until it ends."""
+    """Return the names of the modules that an interpreter with *arguments* imports until it ends."""
     lines = run_alone("-X", "importtime", *arguments, **settings).stderr.splitlines()
     return {line.rpartition("|")[2].strip() for line in lines if line.startswith("import time:")}
 
 
 def require_cheap(service: str, **settings: object) -> None:
-    """The check imports little more than a bare interpreter: its processor time is the time of its imports."""
+    """Require that the check imports little more than a bare interpreter: its processor time is the time of its
+    imports.
+    """
     assert is_healthy(service, **settings)
     more = modules_of(str(SCRIPT), service, **settings) - modules_of("-c", "pass")
     assert "socket" in more
@@ -101,7 +103,7 @@ def test_pipeline_that_has_not_started_is_unhealthy(tmp_path: Path) -> None:
 @pytest.mark.parametrize("service", ["writer", "query"])
 @pytest.mark.parametrize("answer", [b"", b"HTTP/1.1 503 Service Unavailable\r\n\r\n", b"\x00" * 64, b"hello\r\n"])
 def test_other_answer_is_unhealthy(service: str, answer: bytes) -> None:
-    """Any bytes but the right ones, without a traceback."""
+    """Any other bytes are unhealthy, without a traceback."""
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         def serve() -> None:
@@ -119,6 +121,6 @@ def test_other_answer_is_unhealthy(service: str, answer: bytes) -> None:
 
 
 def test_check_needs_nothing_but_the_standard_library() -> None:
-    """Without site-packages and without this project's folder."""
+    """It runs without site-packages and without this project's folder."""
     done = run_alone(str(SCRIPT), "nothing")
     assert (done.returncode, done.stderr) == (2, "usage: healthcheck.py (writer | query | pipeline)\n")

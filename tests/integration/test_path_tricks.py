@@ -1,4 +1,4 @@
-"""Names that would lead out of the store, through every door that takes names: refused, and no file is made."""
+"""Names that would lead out of the store are refused by every interface that takes names, and no file is created."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TRICKS = (
     "a/../../outside",
     "/etc/outside",
     "a/b",
-    "%2e%2e",  # as it is: a name with a percent sign, and no path
+    "%2e%2e",  # unescaped it is a name with a percent sign, and no path
     "%2e%2e%2foutside",
     "a\0b",
     "a\n",
@@ -37,12 +37,12 @@ TRICKS = (
     "a" * 256,
     "a" * 30_000,
 )
-HARMLESS = {"%2e%2e", "%2e%2e%2foutside"}  # of the characters that names have: a folder of just that name
+HARMLESS = {"%2e%2e", "%2e%2e%2foutside"}  # only characters of names: a folder of just that name
 
 
 @pytest.fixture(scope="module")
 def area(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a store in it, deep enough that a way out is seen."""
+    """Return a folder with a store in it, deep enough to detect a way out."""
     return tmp_path_factory.mktemp("area")
 
 
@@ -60,7 +60,7 @@ def client(area: Path, writer: RunningWriter) -> Iterator[httpx.Client]:
 
 @pytest.fixture(autouse=True)
 def _nothing_is_made_outside(area: Path, writer: RunningWriter, client: httpx.Client) -> Iterator[None]:
-    """Whatever was asked: every path below the store has a usual name, and there is none elsewhere."""
+    """Require that every path below the store has an ordinary name, and that there is none elsewhere."""
     yield
     store = area / "deep" / "store"
     outside = [path for path in area.rglob("*") if not path.is_relative_to(store) and path not in store.parents]
@@ -72,7 +72,7 @@ def _nothing_is_made_outside(area: Path, writer: RunningWriter, client: httpx.Cl
 
 @pytest.mark.parametrize("name", TRICKS, ids=lambda name: ascii(name[:20]))
 def test_grpc_refuses_them(writer: RunningWriter, name: str) -> None:
-    """To append and to create; what only looks like a trick is a name."""
+    """Append and create refuse them; a name that only resembles a trick is accepted."""
     asks = (
         lambda: writer.append(name, ONE),
         lambda: writer.topics.CreateTopic(topics_pb2.CreateTopicRequest(name=name, queue_count=0), timeout=30),
@@ -86,7 +86,7 @@ def test_grpc_refuses_them(writer: RunningWriter, name: str) -> None:
 
 @pytest.mark.parametrize("name", TRICKS, ids=lambda name: ascii(name[:20]))
 def test_http_refuses_them(client: httpx.Client, name: str) -> None:
-    """As a topic to read and to append to, and as a group; also percent-encoded twice, which makes it another name."""
+    """They are topics to read and append to, and groups, also percent-encoded twice, which gives another name."""
     once, twice = quote(name, safe=""), quote(quote(name, safe=""), safe="")
     answers = [client.get(f"/v1/topics/{encoded}/queues/0/messages") for encoded in (once, twice)]
     answers += [

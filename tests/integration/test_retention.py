@@ -1,4 +1,4 @@
-"""Retention through all services: the writer deletes, the pipeline expires, readers and writers go on."""
+"""Retention through all services: the writer deletes, the pipeline expires, readers and writers continue."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SETTINGS = {
 
 
 class Sender(threading.Thread):
-    """Sends numbered messages to one queue; knows what was sent, and which queue offset each was told."""
+    """Sends numbered messages to one queue; records the sent ones, and the acknowledged queue offset of each."""
 
     def __init__(self, address: str, queue_id: int, stop: threading.Event) -> None:
         super().__init__()
@@ -56,7 +56,10 @@ class Sender(threading.Thread):
 
 
 class Reader(threading.Thread):
-    """Follows one queue, sometimes from where it was long ago; goes on where a 410 says. Never told anything else."""
+    """Follows one queue, sometimes from an old offset; continues where a 410 directs it.
+
+    Any other error fails the test.
+    """
 
     def __init__(self, url: str, queue_id: int, stop: threading.Event) -> None:
         super().__init__()
@@ -104,7 +107,7 @@ def watermark(url: str) -> tuple[int, int]:
 
 @pytest.mark.parametrize("kill", [False, pytest.param(True, marks=pytest.mark.exhaustive)])
 def test_everybody_goes_on_while_the_log_expires(tmp_path: Path, kill: bool) -> None:
-    """Under load, with readers in front, behind, and below the minimum; with kill -9 of writer and pipeline, too."""
+    """Under load there are fast, slow and expired readers, and SIGKILLs of writer and pipeline."""
     stop = threading.Event()
     with LocalStack(tmp_path / "store", environment=SETTINGS) as stack:
         with Producer(stack.writer_address) as producer:
@@ -127,7 +130,8 @@ def test_everybody_goes_on_while_the_log_expires(tmp_path: Path, kill: bool) -> 
         _wait_until_caught_up(stack)
         for queue_id, (sender, reader) in enumerate(zip(senders, readers, strict=True)):
             assert reader.wrong == []
-            below = httpx.get(reader.url, params={"offset": 0}, timeout=30)  # a quick reader may never have been there
+            # a quick reader may never have been below the minimum
+            below = httpx.get(reader.url, params={"offset": 0}, timeout=30)
             assert (below.status_code, below.json()["min_offset"] > 0) == (410, True)
             assert len(reader.seen) > 20
             assert {offset: sender.told.get(offset, body) for offset, body in reader.seen.items()} == reader.seen
@@ -140,7 +144,7 @@ def test_everybody_goes_on_while_the_log_expires(tmp_path: Path, kill: bool) -> 
 
 
 def _wait_for_expiry(stack: LocalStack, senders: list[Sender]) -> None:
-    """Until log files, queue files and index files have gone, and everybody has sent a good deal."""
+    """Wait until log, queue and index files have expired, and every sender has sent many messages."""
     root = stack.data
     deadline = time.monotonic() + 300
     while True:
@@ -164,7 +168,7 @@ def _wait_until_caught_up(stack: LocalStack) -> None:
 
 
 def _require_rest(stack: LocalStack, sender: Sender, queue_id: int) -> None:
-    """From the minimum on everything acknowledged is there, where it was told to be."""
+    """Require every acknowledged message from the minimum on, at its acknowledged offset."""
     url = f"{stack.query_url}/v1/topics/orders/queues/{queue_id}"
     arguments: dict[str, str | int] = {"offset": "earliest", "max_messages": 5000, "max_bytes": 64 << 20}
     page = httpx.get(f"{url}/messages", params={**arguments, "body_encoding": "utf8"}, timeout=30).json()

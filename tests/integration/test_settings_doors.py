@@ -1,4 +1,4 @@
-"""What services do about settings that are wrong: real processes, which end before they touch anything."""
+"""Services with wrong settings: real processes, which end before they change anything."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DOORS = {
 
 
 def start(service: str, root: Path, **settings: str) -> subprocess.CompletedProcess[str]:
-    """To its end."""
+    """Run the service to its end."""
     own = {"TIDEMARK_STORE_ROOT": str(root), "TIDEMARK_STATE_ROOT": f"{root}-state"}
     return subprocess.run(
         [sys.executable, "-m", *DOORS[service]],
@@ -33,7 +33,7 @@ def start(service: str, root: Path, **settings: str) -> subprocess.CompletedProc
 
 @pytest.mark.parametrize("service", DOORS)
 def test_a_variable_that_nobody_reads_is_refused_in_one_line(tmp_path: Path, service: str) -> None:
-    """With the nearest name; nothing is made in the store."""
+    """The line has the most similar name; no file is created in the store."""
     root = tmp_path / "store"
     done = start(service, root, TIDEMARK_FLUSH_MOD="async", TIDEMARK_QUERY_URL="http://127.0.0.1:1")
     told = f"{service}: TIDEMARK_FLUSH_MOD: unknown setting; did you mean TIDEMARK_FLUSH_MODE?\n"
@@ -43,7 +43,7 @@ def test_a_variable_that_nobody_reads_is_refused_in_one_line(tmp_path: Path, ser
 
 @pytest.mark.parametrize("service", DOORS)
 def test_a_log_level_that_is_none_is_refused(tmp_path: Path, service: str) -> None:
-    """With those that there are."""
+    """The error lists the allowed levels."""
     done = start(service, tmp_path / "store", TIDEMARK_LOG_LEVEL="loud")
     assert done.returncode == 2
     assert done.stderr.startswith(f"{service}: TIDEMARK_LOG_LEVEL: ")
@@ -51,7 +51,7 @@ def test_a_log_level_that_is_none_is_refused(tmp_path: Path, service: str) -> No
 
 
 def test_everything_that_is_wrong_is_told_at_once(tmp_path: Path) -> None:
-    """A line each, no traceback, and no value."""
+    """Each has a line without a traceback or a value."""
     done = start("writer", tmp_path / "store", TIDEMARK_FLUSH_MODE="hunter2", TIDEMARK_STORE_NAM="x")
     assert done.returncode == 2
     assert [line.split(": ")[1] for line in done.stderr.splitlines()] == ["TIDEMARK_FLUSH_MODE", "TIDEMARK_STORE_NAM"]

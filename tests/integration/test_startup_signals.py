@@ -67,14 +67,14 @@ def wait_until(holds: Callable[[], object]) -> None:
 
 
 def handles_signals(pid: int) -> bool:
-    """Return True once the process has its handlers: before, there is an interpreter and no service yet."""
+    """Return True once the process has its handlers: before, the interpreter runs without a service."""
     status = Path(f"/proc/{pid}/status").read_text()
     caught = next(line.split()[1] for line in status.splitlines() if line.startswith("SigCgt"))
     return bool(int(caught, 16) >> (signal.SIGTERM - 1) & 1)
 
 
 def javas_of(pid: int) -> list[int]:
-    """The JVMs below a process."""
+    """Return the JVMs below a process."""
     found = []
     for folder in Path("/proc").iterdir():
         try:
@@ -108,7 +108,7 @@ def test_signal_before_the_imports_are_done_ends_the_service(
 @pytest.mark.parametrize("delay_s", [0.2, 0.5, 1.0, 2.0, 4.0])
 @pytest.mark.parametrize("service", ["writer", "query"])
 def test_signal_at_any_moment_of_the_start_ends_the_service(start: Start, service: str, delay_s: float) -> None:
-    """With one line of the interrupted start, or with the last line of an orderly stop."""
+    """It prints the line of an interrupted start, or the last line of an orderly stop."""
     process = start(service)
     wait_until(lambda: handles_signals(process.pid))
     time.sleep(delay_s)

@@ -1,4 +1,4 @@
-"""What services answer and write does not depend on the zone of their machine."""
+"""The services' answers and files do not depend on the machine's time zone."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.built_store import BuiltStore
 from tests.pipeline_runs import index_contents
 
 pytestmark = pytest.mark.integration
-ZONES = ("UTC", "Pacific/Kiritimati", "Pacific/Pago_Pago", "America/St_Johns")  # +14, -11, and half an hour
+ZONES = ("UTC", "Pacific/Kiritimati", "Pacific/Pago_Pago", "America/St_Johns")  # +14, -11, and a half hour
 
 _ASK = """
 import json, sys
@@ -35,7 +35,7 @@ build(plan_of(Path(sys.argv[1]), index_slots=16, index_entries=64, consume_queue
 
 
 def run_in(zone: str, program: str, *arguments: str) -> str:
-    """The last line that *program* prints in that zone."""
+    """Return the last line that *program* prints in that zone."""
     done = subprocess.run(
         [sys.executable, "-c", program, *arguments],
         env={**os.environ, "TZ": zone},
@@ -49,7 +49,7 @@ def run_in(zone: str, program: str, *arguments: str) -> str:
 
 
 def test_answers_are_the_same_in_every_zone(tmp_path: Path) -> None:
-    """Offsets by time, by epoch milliseconds and by RFC 3339, and pages by key and by time."""
+    """Offsets by time, by epoch milliseconds and by RFC 3339, and pages by key and by time are compared."""
     store = BuiltStore(tmp_path / "store")
     store.topic("orders", queues=1)
     for number in range(5):
@@ -69,7 +69,7 @@ def test_answers_are_the_same_in_every_zone(tmp_path: Path) -> None:
 
 
 def test_index_files_of_several_zones_stand_in_order(tmp_path: Path) -> None:
-    """They are named by local time, as RocketMQ's: a store that moves west gets none before its last one."""
+    """They are named by local time, as RocketMQ's: a store that moves west must not get one before its last one."""
     moved, stayed = tmp_path / "moved", tmp_path / "stayed"
     for number, zone in enumerate(("Pacific/Kiritimati", "Pacific/Pago_Pago", "UTC"), 1):
         write_keys(moved, 100 * number)
@@ -81,6 +81,6 @@ def test_index_files_of_several_zones_stand_in_order(tmp_path: Path) -> None:
 
 
 def write_keys(root: Path, count: int) -> None:
-    """A log of so many messages with a key each."""
+    """Write a log of *count* messages with one key each."""
     records = ({"topic": b"t", "queue_offset": i, "properties": properties({"KEYS": f"k{i}"})} for i in range(count))
     write_log(root / "commitlog", 1 << 20, records)

@@ -1,4 +1,4 @@
-"""A run of the archive that kills itself, with SIGKILL, at a given place."""
+"""An archive run that kills itself with SIGKILL at a given step."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def main() -> None:
         _kill_before_rename(at)
 
     def on_progress(name: str, done: int, total: int) -> None:
-        if name == step and total == 0:  # it begins
+        if name == step and total == 0:  # the step begins
             threading.Timer(at / 1000, _die).start()
 
     run_archive(
@@ -39,7 +39,7 @@ def main() -> None:
 
 
 def _kill_before_rename(number: int) -> None:
-    """The new manifest's own rename is the first of an empty archive's folder, and the last of a run's."""
+    """Kill at a rename: the manifest's is the first in an empty archive's folder, and the last of a run."""
     rename, count = DiskStorage.rename, itertools.count()
 
     def counted(storage: DiskStorage, source: Path, target: Path) -> None:

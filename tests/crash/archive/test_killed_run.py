@@ -1,4 +1,4 @@
-"""An archive whose runs are killed, while its store goes on."""
+"""An archive whose runs are killed while its store keeps growing."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _TOPICS, _QUEUES, _MESSAGES = ("orders", "books", "%RETRY%billing"), 2, 300
 _KILLS = [
     ("rename", 0),  # of the first, empty manifest
     ("reading", 0),
-    ("reading", 500),  # milliseconds after the step's begin
+    ("reading", 500),  # milliseconds after the start of the step
     ("writing", 0),
     ("writing", 200),
     ("writing", 500),
     ("verifying", 0),
     ("rename", 0),  # of the first file
     ("rename", 2),
-    ("rename", len(_TOPICS)),  # of the manifest, behind a file a topic
+    ("rename", len(_TOPICS)),  # of the manifest, after one file per topic
 ]
 
 
@@ -44,7 +44,7 @@ def append(store: BuiltStore) -> None:
 @pytest.mark.exhaustive
 @pytest.mark.timeout(3600)
 def test_a_run_that_is_killed_anywhere_loses_and_doubles_nothing(tmp_path: Path) -> None:
-    """The manifest is that of the last run that came to its end; readers of data/ never see a message twice."""
+    """The manifest is that of the last finished run; readers of data/ never see a message twice."""
     store, folder = BuiltStore(tmp_path / "store"), tmp_path / "archive"
     for topic in _TOPICS:
         store.topic(topic, queues=_QUEUES)
@@ -62,7 +62,7 @@ def test_a_run_that_is_killed_anywhere_loses_and_doubles_nothing(tmp_path: Path)
             assert load_manifest(folder) == before
             assert {one.reason for one in verify_archive(folder).findings} <= {"FILE_UNKNOWN"}
             assert max(offsets_of(folder).values(), default=1) == 1
-        if number in {0, len(_KILLS) // 2}:  # the kills that follow find an archive
+        if number in {0, len(_KILLS) // 2}:  # the following kills find an archive
             assert run(("nowhere", 0)) == 0
             append(store)
     assert run(("nowhere", 0)) == 0
@@ -73,7 +73,7 @@ def test_a_run_that_is_killed_anywhere_loses_and_doubles_nothing(tmp_path: Path)
 
 
 def offsets_of(folder: Path) -> Counter[tuple[str, int, int]]:
-    """How often each place is in data/, named in the manifest or not."""
+    """Count each place in data/, whether the manifest has it or not."""
     if not (folder / "data").exists():
         return Counter()
     partitioning = ds.partitioning(pa.schema([("topic", pa.string()), ("day", pa.string())]), flavor="hive")

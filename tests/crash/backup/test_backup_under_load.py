@@ -1,4 +1,4 @@
-"""Backups of a store whose writer is under load, one of them killed; and the store that comes back."""
+"""Backups of a store whose writer is under load, one of them killed; and the restored store."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ StartWriter = Callable[[Path], WriterProcess]
 
 @pytest.fixture
 def start_writer() -> Iterator[StartWriter]:
-    """A writer as a process of its own; all end with the test."""
+    """Yield a function that starts a writer as a separate process; all end with the test."""
     processes: list[WriterProcess] = []
 
     def start(root: Path) -> WriterProcess:
@@ -51,7 +51,7 @@ def wait_for(holds: Callable[[], bool]) -> None:
 
 
 def kill_a_backup(root: Path, folder: Path) -> None:
-    """`tidemark store backup`, killed once it has begun to copy; whether it was done already does not matter."""
+    """Run `tidemark store backup` and kill it once it has begun to copy; it may already have finished."""
     command = [sys.executable, "-m", "tidemark.cli", "store", "backup", str(root), str(folder)]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
         wait_for(lambda: process.poll() is not None or (folder / "commitlog").exists())
@@ -59,10 +59,10 @@ def kill_a_backup(root: Path, folder: Path) -> None:
 
 
 def test_what_was_acknowledged_below_a_backups_end_comes_back(start_writer: StartWriter, tmp_path: Path) -> None:
-    """While a writer appends and rolls: each backup is sound, a killed one is healed, and the last one restored.
+    """While a writer appends and rolls, each backup is sound, a killed one is repaired, and the last one is restored.
 
     The restored store has every acknowledged batch below its end, whole and at its place; its writer begins a new term
-    there and goes on with the numbers; its queues are built and a check finds nothing.
+    there and continues the numbering; its queues are built and a check finds nothing.
     """
     root, folder = tmp_path / "store", tmp_path / "backup"
     load = Load(start_writer(root), "load", body_size=2000)
@@ -105,7 +105,7 @@ def check_the_restored(restored: StorePaths, end: int, start_writer: StartWriter
 
 
 def test_a_check_beside_a_writer_under_load_finds_nothing(start_writer: StartWriter, tmp_path: Path) -> None:
-    """Below what is committed, with queues that nobody has built yet."""
+    """It checks up to the committed offset; no queues are built yet."""
     load = Load(start_writer(tmp_path), "load", body_size=2000)
     wait_for(lambda: len(load.acknowledged) > 200)
     paths = StorePaths(tmp_path)

@@ -1,4 +1,4 @@
-"""A member of a group in a process of its own: writes each body it handled to a file, then asks for the next one.
+"""A member of a group in a separate process: writes each handled body to a file, then asks for the next one.
 
 python -m tests.crash.consumer.group_member URL FILE
 """
@@ -11,7 +11,7 @@ from tidemark.client import Consumer
 
 
 def main(url: str, path: str) -> None:
-    """Until it is killed."""
+    """Handle messages until the process is killed."""
     settings = {"group": "billing", "url": url, "session_timeout_s": 1.5, "auto_commit_interval_s": 0.05}
     with open(path, "ab", buffering=0) as handled, Consumer("orders", **settings) as consumer:  # type: ignore[arg-type]
         while True:

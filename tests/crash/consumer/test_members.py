@@ -1,4 +1,4 @@
-"""Members of a group that are killed, or frozen past their session: nothing is lost, and late ones change nothing."""
+"""Members of a group that are killed, or frozen past their session: nothing is lost, late commits have no effect."""
 
 from __future__ import annotations
 
@@ -30,27 +30,27 @@ class Group:
         self.members: list[subprocess.Popen[bytes]] = []
 
     def start(self) -> subprocess.Popen[bytes]:
-        """One more member."""
+        """Start one more member."""
         command = [sys.executable, "-m", "tests.crash.consumer.group_member", str(self._client.base_url)]
         self.members.append(subprocess.Popen([*command, str(self._path(len(self.members)))]))
         return self.members[-1]
 
     def handled(self, number: int) -> list[bytes]:
-        """What member *number* has handled, in its order."""
+        """Return the bodies that member *number* has handled, in order."""
         path = self._path(number)
         return path.read_bytes().splitlines() if path.exists() else []
 
     def all_handled(self) -> Counter[bytes]:
-        """By body, how often it was handled."""
+        """Return how often each body was handled."""
         return Counter(body for number in range(len(self.members)) for body in self.handled(number))
 
     def offsets(self) -> dict[int, int]:
-        """On record, by queue."""
+        """Return the committed offsets by queue."""
         queues = self._client.get("/v1/groups/billing").json().get("queues", [])
         return {one["queue_id"]: one["offset"] for one in queues}
 
     def shares(self) -> list[int]:
-        """How many queues each member holds, the least first."""
+        """Return the number of queues of each member, ascending."""
         members = self._client.get("/v1/groups/billing").json().get("members", [])
         return sorted(len(member["holds"]) for member in members)
 
@@ -92,7 +92,7 @@ def wait(until: Callable[[], bool], timeout_s: float = 30) -> None:
 
 
 def test_three_members_one_killed_lose_nothing(store: BuiltStore, group: Group) -> None:
-    """Every message is handled; twice only those that the killed one had not put on record."""
+    """Every message is handled; only those that the killed member had not committed are handled twice."""
     sent = fill(store, 0, 30)
     members = [group.start() for _ in range(3)]
     wait(lambda: group.shares() == [QUEUES // 3] * 3)
@@ -107,7 +107,7 @@ def test_three_members_one_killed_lose_nothing(store: BuiltStore, group: Group) 
 
 
 def test_a_frozen_member_is_fenced_when_it_wakes(store: BuiltStore, group: Group) -> None:
-    """Its session is over: what it would commit is refused, and it joins again."""
+    """Its session is over: its commit is refused, and it joins again."""
     sent = fill(store, 0, 100)
     frozen = group.start()
     wait(lambda: len(group.handled(0)) > 20)

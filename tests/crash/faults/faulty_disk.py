@@ -1,4 +1,4 @@
-"""A disk that fails: errors and short writes at drawn system calls, below the services' real storage."""
+"""A disk that fails: errors and short writes at random system calls, below the services' real storage."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from tests.crash.simulated_disk.recorder import Recorder
 
 
 class Fault(enum.Enum):
-    """What goes wrong."""
+    """The kind of fault."""
 
-    DISK_FULL = "disk full"  # for a while: nothing grows and nothing is made
+    DISK_FULL = "disk full"  # temporary: no file grows and none is created
     WRITE_ERROR = "EIO on a write"
     SYNC_ERROR = "EIO on a sync"
-    SHORT_WRITES = "short writes"  # all of them: no error, only fewer bytes at once
-    READ_ONLY = "remounted read-only"  # for ever
+    SHORT_WRITES = "short writes"  # all writes: no error, but fewer bytes per call
+    READ_ONLY = "remounted read-only"  # permanent
 
 
 _ERRORS = {
@@ -37,7 +37,7 @@ _CALLS = {
 
 
 class FaultyDisk(Recorder):
-    """Records too. `arm` lets the next calls fail; a write that fails may have written a part before."""
+    """A recorder whose next calls fail after `arm`; a failing write may write a part first."""
 
     def __init__(self, root: Path, source: random.Random) -> None:
         super().__init__(root)
@@ -47,11 +47,11 @@ class FaultyDisk(Recorder):
         self.failed = 0
 
     def arm(self, fault: Fault, *, after: int, times: int) -> None:
-        """Let *times* fitting calls fail, after *after* that pass."""
+        """Let *times* matching calls fail, after *after* successful ones."""
         self._fault, self._wait, self._left = fault, after, times
 
     def mend(self) -> None:
-        """The disk is whole again."""
+        """End the fault."""
         self._fault = None
 
     def before(self, call: str, place: str | None, length: int = 0) -> int:

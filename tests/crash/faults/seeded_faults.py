@@ -1,4 +1,4 @@
-"""A disk that fails at a drawn call, and reads that flip a drawn bit."""
+"""A disk that fails at a random call, and reads that flip a random bit."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from tidemark.store.storage import DiskStorage, Words
 
 
 class DiskFault(enum.Enum):
-    """What the disk does from the drawn call on, until it is healed."""
+    """The disk's fault from the chosen call on, until it is healed."""
 
-    FULL = "ENOSPC"  # no new file and no write where nothing was written yet; a part of it may have been
+    FULL = "ENOSPC"  # no new file and no write into a hole; a part of it may have been written
     WRITE = "EIO on one write"
     SYNC = "EIO on fdatasync"
     READ_ONLY = "remounted read-only"
 
 
 class SeededFaults(DiskStorage):
-    """Armed, it lets *calls* mutating calls pass, and then has its fault."""
+    """When it is armed, it lets *calls* mutating calls pass, and then fails."""
 
     def __init__(self, fault: DiskFault, random_: random.Random) -> None:
         self.fault = fault
@@ -38,11 +38,11 @@ class SeededFaults(DiskStorage):
         self._healed = False
 
     def arm(self, calls: int) -> None:
-        """Begin to count."""
+        """Start counting calls."""
         self._left = calls
 
     def heal(self) -> None:
-        """The disk is as good as new."""
+        """End the fault."""
         self._healed = True
 
     def _is_due(self) -> bool:
@@ -52,7 +52,7 @@ class SeededFaults(DiskStorage):
         return self._left < 0
 
     def _write_error(self) -> OSError | DiskFullError | None:
-        """What the next write has, if anything."""
+        """Return the fault of the next write, if any."""
         if self.fault is DiskFault.SYNC or not self._is_due():
             return None
         if self.fault is DiskFault.WRITE:
@@ -68,7 +68,7 @@ class SeededFaults(DiskStorage):
             raise error
 
     def sync_file(self, inode: int, sync: Callable[[], None]) -> None:
-        """Sync one file, or fail to."""
+        """Sync one file, or fail."""
         if self.fault is DiskFault.SYNC:
             if self.happened:
                 self.retried_syncs += inode == self._failed_file
@@ -116,14 +116,14 @@ class SeededFaults(DiskStorage):
 
 
 def _is_allocated(descriptor: int, at: int, length: int) -> bool:
-    """Whether these bytes have their blocks: a full disk takes them all the same."""
+    """Return True if these bytes have blocks: a full disk still accepts them."""
     with contextlib.suppress(OSError):
         return os.lseek(descriptor, at, os.SEEK_DATA) == at and os.lseek(descriptor, at, os.SEEK_HOLE) >= at + length
     return False
 
 
 class _Words:
-    """Words whose flush is a sync like any other."""
+    """Words whose flush counts as a sync."""
 
     def __init__(self, words: Words, inode: int, storage: SeededFaults) -> None:
         self._words = words
@@ -138,7 +138,7 @@ class _Words:
 
 @contextlib.contextmanager
 def short_writes(random_: random.Random) -> Iterator[list[int]]:
-    """Every write takes only a part of what it is given, as the kernel may. Gives the number of those that did."""
+    """Let every write write only a part, as the kernel may. Yield the number of such writes."""
     pwrite, count = os.pwrite, [0]
 
     def short(descriptor: int, data: Any, at: int) -> int:
@@ -154,7 +154,7 @@ def short_writes(random_: random.Random) -> Iterator[list[int]]:
 
 @contextlib.contextmanager
 def flipped_reads(random_: random.Random, share: float) -> Iterator[list[int]]:
-    """A *share* of the log's reads has one bit wrong, never two such reads in a row. Gives the number of flips."""
+    """Flip one bit in a *share* of the log's reads, never in two consecutive ones. Yield the number of flips."""
     pread, preadv, flips, last = os.pread, os.preadv, [0], [False]
 
     def is_drawn(descriptor: int, length: int) -> bool:

@@ -1,4 +1,4 @@
-"""The pipeline on a disk that fails at a drawn moment; then on a good one: the same bytes as without the fault."""
+"""The pipeline on a disk that fails at a random moment, then on a good one: the bytes are those without the fault."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ QUICK_SEEDS, ALL_SEEDS = range(4), range(4, 60)
 
 @pytest.fixture
 def store(tmp_path: Path) -> Path:
-    """A log of 150 records in three queues; each record is covered by a CRC of all its bytes."""
+    """Return a log of 150 records in three queues; each record has a CRC of all its bytes."""
     root = tmp_path / "store"
     fields = (
         {
@@ -52,14 +52,14 @@ def store(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def right(store: Path, tmp_path: Path) -> Path:
-    """What the pipeline makes of it on a good disk."""
+    """Return the result of the pipeline on a good disk."""
     copy = Path(shutil.copytree(store, tmp_path / "right"))
     build(plan_of(copy, **SETTINGS))
     return copy
 
 
 def require_same(root: Path, right: Path) -> None:
-    """The same queue files and keys, nothing in the ledger, everything visible."""
+    """Require the same queue files and keys, an empty ledger, and full visibility."""
     assert queue_files(root) == queue_files(right)
     assert index_contents(root) == index_contents(right)
     assert read_ledger(root / "tidemark" / "indexer") == []
@@ -69,7 +69,7 @@ def require_same(root: Path, right: Path) -> None:
 
 
 def fail_and_build_again(root: Path, right: Path, fault: DiskFault, seed: int) -> bool:
-    """One drawn run; whether the fault came to happen."""
+    """Run once with a random fault; return True if the fault occurred."""
     random_ = random.Random(seed)
     storage = SeededFaults(fault, random_)
     storage.arm(random_.randrange(60))
@@ -86,7 +86,7 @@ def fail_and_build_again(root: Path, right: Path, fault: DiskFault, seed: int) -
 @pytest.mark.parametrize("fault", DiskFault, ids=lambda fault: fault.name.lower())
 @pytest.mark.parametrize("seed", QUICK_SEEDS)
 def test_what_a_fault_left_undone_is_built_again(store: Path, right: Path, fault: DiskFault, seed: int) -> None:
-    """Whatever a failed pipeline left, the next one ends with the bytes of one that never failed."""
+    """Whatever state a failed pipeline leaves, the next one ends with the bytes of one that never failed."""
     fail_and_build_again(store, right, fault, seed)
 
 
@@ -95,7 +95,7 @@ def test_what_a_fault_left_undone_is_built_again(store: Path, right: Path, fault
 def test_a_fault_at_many_more_moments(
     store: Path, right: Path, tmp_path: Path, fault: DiskFault, tell: Callable[[str], None]
 ) -> None:
-    """The same, for more seeds."""
+    """There are more seeds."""
     happened = sum(
         fail_and_build_again(Path(shutil.copytree(store, tmp_path / str(seed))), right, fault, seed)
         for seed in ALL_SEEDS
@@ -115,9 +115,9 @@ def test_writes_that_take_only_a_part_are_finished(store: Path, right: Path, see
 
 @pytest.mark.parametrize("seed", QUICK_SEEDS)
 def test_bits_that_flip_on_a_read_are_no_damage(store: Path, right: Path, seed: int) -> None:
-    """What a second read tells is right: no unit is built wrong, nothing told as damage or kept from readers.
+    """The second read counts: no unit is built wrongly, and nothing is reported as damage or hidden from readers.
 
-    One shard reads it all, for a shard verifies its own records alone; and the key index verifies none.
+    One shard reads all of it, because a shard verifies only its own records, and the key index verifies none.
     """
     random_ = random.Random(seed)
     with flipped_reads(random_, 0.4) as flips:

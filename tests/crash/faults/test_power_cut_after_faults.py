@@ -1,4 +1,4 @@
-"""A drawn workload over a disk that fails at drawn calls: whatever was answered holds, and the store opens again."""
+"""A random workload over a disk that fails at random calls: every answer holds, and the store opens again."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ POWER_CUTS = 12
 
 
 class Ordeal:
-    """One store, its clients, and a disk that fails; a service that stops is started again once the disk is whole."""
+    """One store, its clients, and a failing disk; a stopped service is restarted once the disk is whole."""
 
     def __init__(self, root: Path, fault: Fault, seed: int) -> None:
         root.mkdir(parents=True)
@@ -51,7 +51,7 @@ class Ordeal:
         self._writer: InProcessWriter | None = None
 
     def go(self) -> None:
-        """Make topics in peace; then steps, about every other of them with a fault."""
+        """Create topics without faults; then run the steps, about every second one with a fault."""
         with booted(FIRST), self.disk:
             self._start()
             assert self._writer is not None
@@ -124,7 +124,7 @@ class Ordeal:
 
 
 def undergo(fault: Fault, seed: int, folder: Path) -> Counter[str]:
-    """Runs it, and checks what a kill and some power cuts at its end leave. What has happened."""
+    """Run it, check the states after a kill and some power cuts at its end, and return the counts of events."""
     shutil.rmtree(folder, ignore_errors=True)
     ordeal = Ordeal(folder / "store", fault, seed)
     ordeal.go()
@@ -150,7 +150,7 @@ def undergo(fault: Fault, seed: int, folder: Path) -> Counter[str]:
 
 @pytest.mark.parametrize("fault", Fault, ids=lambda fault: fault.name.lower())
 def test_promises_hold_over_a_failing_disk(fault: Fault, folder: Path) -> None:
-    """The quick part: two seeds a fault."""
+    """The quick part has two seeds per fault."""
     happened = sum((undergo(fault, seed, folder) for seed in (1, 2)), Counter[str]())
     assert happened["failed calls"] > 0 or fault is Fault.SHORT_WRITES
 
@@ -158,7 +158,7 @@ def test_promises_hold_over_a_failing_disk(fault: Fault, folder: Path) -> None:
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("fault", Fault, ids=lambda fault: fault.name.lower())
 def test_promises_hold_over_a_failing_disk_often(fault: Fault, folder: Path, tell: Callable[[str], None]) -> None:
-    """CRASH_FAULTS seeds from CRASH_SEED on."""
+    """The seeds are CRASH_FAULTS numbers from CRASH_SEED on."""
     happened: Counter[str] = Counter()
     for seed in range(SEED, SEED + SEEDS):
         happened += undergo(fault, seed, folder)

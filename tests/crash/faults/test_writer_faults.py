@@ -1,4 +1,4 @@
-"""A writer on a disk that fails at a drawn moment, under a drawn load; then opened again on a good one."""
+"""A writer on a disk that fails at a random moment, under a random load; then opened again on a good one."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ QUICK_SEEDS, ALL_SEEDS = range(4), range(4, 40)
 
 
 class Load:
-    """Batches of one to three messages to two queues, bodies ``<number>:<part>:…``; knows what was answered."""
+    """Batches of one to three messages to two queues, bodies ``<number>:<part>:…``; records the answers."""
 
     def __init__(self, random_: random.Random) -> None:
         self._random = random_
@@ -36,7 +36,7 @@ class Load:
         self.acknowledged: dict[int, pb.AppendBatchResponse] = {}
 
     def send(self, writer: RunningWriter, count: int) -> None:
-        """Append *count* batches one after the other, or until the writer is gone."""
+        """Append *count* batches one after the other, or until the writer has stopped."""
         for _ in range(count):
             number = len(self.sent)
             parts = self._random.randint(1, 3)
@@ -50,7 +50,7 @@ class Load:
                     return
 
     def check(self, root: Path) -> None:
-        """Acknowledged ⊆ stored ⊆ sent, each once, whole batches, at the place that was told, numbers dense."""
+        """Check acknowledged ⊆ stored ⊆ sent, each once, whole batches, at the acknowledged place, numbers dense."""
         stored: dict[int, list[tuple[int, int]]] = {}
         following = [0, 0]
         for place, record in stored_places(root):
@@ -66,7 +66,7 @@ class Load:
 
 
 def open_and_check(root: Path, load: Load) -> None:
-    """Recovery finds no damage; the log keeps what was promised and goes on."""
+    """Check that recovery finds no damage, and that the log keeps its promises and accepts appends."""
     store = open_store(
         WriterSettings(store_root=root, advertised_address=ADVERTISED, commit_log_segment_size_bytes=SEGMENT_SIZE),
         DiskStorage(),
@@ -84,7 +84,7 @@ def open_and_check(root: Path, load: Load) -> None:
 
 
 def run(root: Path, fault: DiskFault, seed: int) -> bool:
-    """One drawn run; whether the fault came to happen."""
+    """Run once with a random fault; return True if the fault occurred."""
     random_ = random.Random(seed)
     storage, load = SeededFaults(fault, random_), Load(random_)
     mode = "async" if seed % 2 else "sync"
@@ -112,14 +112,16 @@ def run(root: Path, fault: DiskFault, seed: int) -> bool:
 @pytest.mark.parametrize("fault", DiskFault, ids=lambda fault: fault.name.lower())
 @pytest.mark.parametrize("seed", QUICK_SEEDS)
 def test_a_fault_costs_nothing_that_was_acknowledged(tmp_path: Path, fault: DiskFault, seed: int) -> None:
-    """A failed sync ends the writer; failed writes refuse their batch, and it goes on unless they cannot be undone."""
+    """A failed sync ends the writer; a failed write refuses its batch, and the writer continues if it can undo the
+    write.
+    """
     assert run(tmp_path, fault, seed)
 
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("fault", DiskFault, ids=lambda fault: fault.name.lower())
 def test_a_fault_at_many_more_moments(tmp_path: Path, fault: DiskFault, tell: Callable[[str], None]) -> None:
-    """The same, for more seeds."""
+    """There are more seeds."""
     happened = sum(run(tmp_path / str(seed), fault, seed) for seed in ALL_SEEDS)
     tell(f"writer, {fault.value}: {len(ALL_SEEDS)} seeds, {happened} runs with the fault")
     assert happened > len(ALL_SEEDS) // 2

@@ -1,4 +1,4 @@
-"""Failures that trusted logs had between log and queues: each is one test, named by its number. See test_log.py."""
+"""Failures of trusted logs between log and queues: each is one test, named by its number. See test_log.py."""
 
 from __future__ import annotations
 
@@ -42,13 +42,14 @@ INDEX: dict[str, Any] = {"index_slots": 16, "index_entries": 30}
 
 @pytest.mark.parametrize("seed", range(12))
 def test_kf05_two_kills_in_a_row_leave_what_a_rebuild_makes(tmp_path: Path, seed: int) -> None:
-    """After one or two abnormal stops queues held entries of records that were gone, or missed one (rocketmq#467,
-    rocketmq#495); here a pipeline killed twice at any of its writes ends with the bytes of a rebuild."""
+    """After one or two abnormal stops queues held entries of removed records, or missed one (rocketmq#467,
+    rocketmq#495); here a pipeline killed twice at any of its writes ends with the bytes of a rebuild.
+    """
     dice = random.Random(seed)
     clean, root = make_store(tmp_path / "clean"), make_store(tmp_path / "store")
     counting = DyingStorage(10_000)
     build(plan_of(clean, **STORE_SETTINGS), counting)
-    half = (10_000 - counting.lives) // 2  # of its writes: behind the first kill more than that are left
+    half = (10_000 - counting.lives) // 2  # of its writes: after the first kill more than that are left
     for _ in range(2):
         with pytest.raises(Killed):
             build(plan_of(root, **STORE_SETTINGS), DyingStorage(dice.randrange(1, half), torn=dice.random() < 0.5))
@@ -58,7 +59,7 @@ def test_kf05_two_kills_in_a_row_leave_what_a_rebuild_makes(tmp_path: Path, seed
 
 
 def numbered_log(root: Path, count: int = 40) -> list[Placed]:
-    """One queue over several files of 4 KiB, two keys a record."""
+    """Write one queue over several files of 4 KiB, two keys a record."""
     fields = (
         {"body": b"%d" % i, "queue_offset": i, "properties": properties({"KEYS": f"a{i} b"})} for i in range(count)
     )
@@ -67,7 +68,8 @@ def numbered_log(root: Path, count: int = 40) -> list[Placed]:
 
 def test_kf06_a_tail_before_a_roll_is_indexed_after_a_crash(tmp_path: Path) -> None:
     """A crash just after a roll left the previous file's last records without queue entries (rocketmq#1434,
-    rocketmq#405); here indexing goes on from the mark, in whichever file it lies."""
+    rocketmq#405); here indexing continues from the mark, whichever file contains it.
+    """
     settings = {**INDEX, "consume_queue_file_size_bytes": 200}
     numbered_log(tmp_path / "clean")
     build(plan_of(tmp_path / "clean", **settings))
@@ -83,8 +85,9 @@ def test_kf06_a_tail_before_a_roll_is_indexed_after_a_crash(tmp_path: Path) -> N
 
 
 def test_kf07_nothing_counts_as_durable_before_its_sync(tmp_path: Path) -> None:
-    """The checkpoint was ahead of what was flushed, and a power cut left a gap in the queues (rocketmq#678); here a
-    durable mark moves after the sync of what it covers, and all above it is built again."""
+    """The checkpoint was ahead of the flushed data, and a power cut left a gap in the queues (rocketmq#678); here a
+    durable mark moves after the sync of the data below it, and all data above it is built again.
+    """
     clean, root = make_store(tmp_path / "clean"), make_store(tmp_path / "store")
     build(plan_of(clean, **STORE_SETTINGS))
     plan = plan_of(root, **STORE_SETTINGS)
@@ -103,8 +106,10 @@ def test_kf07_nothing_counts_as_durable_before_its_sync(tmp_path: Path) -> None:
 
 
 def test_kf08_a_watermark_above_the_recovered_log_is_taken_back(tmp_path: Path) -> None:
-    """Queues were built past what the log held after the loss of unflushed bytes (rocketmq#6609, rocketmq#6703); here a
-    new term takes watermark, queues and index back to the recovered end, and every answer carries the term."""
+    """Queues were built past the end of the log after the loss of unflushed bytes (rocketmq#6609, rocketmq#6703); here
+    a
+    new term sets watermark, queues and index back to the recovered end, and every answer carries the term.
+    """
     paths = StorePaths(tmp_path)
     with MessageStore(tmp_path, flush_mode="async") as store:
         answers = [store.put("t", (b"%d" % i, {"KEYS": f"k{i}"})) for i in range(10)]
@@ -129,8 +134,9 @@ def test_kf08_a_watermark_above_the_recovered_log_is_taken_back(tmp_path: Path) 
 @pytest.mark.exhaustive
 @pytest.mark.spark
 def test_kf12_an_indexer_that_cannot_go_on_ends_its_process(tmp_path: Path) -> None:
-    """The dispatching thread died of an error and the index stopped in silence (rocketmq#7902); here the process ends
-    with exit status 1 and one event that says why."""
+    """The dispatching thread died of an error and the index stopped silently (rocketmq#7902); here the process ends
+    with exit status 1 and one event that gives the reason.
+    """
     write_log(tmp_path / "commitlog", 4096, ({"queue_offset": i} for i in range(9)))
     (tmp_path / "batchconsumequeue" / "TopicTest" / "0").mkdir(parents=True)
     done = run_once(tmp_path)
@@ -140,7 +146,7 @@ def test_kf12_an_indexer_that_cannot_go_on_ends_its_process(tmp_path: Path) -> N
 
 @contextmanager
 def following(plan: EpochPlan) -> Iterator[None]:
-    """The tasks of one long epoch, each in a thread."""
+    """Run the tasks of one long epoch, each in a thread."""
     plan.paths.indexer.mkdir(parents=True)
     prepare(plan, DiskStorage())
     threads = [
@@ -159,8 +165,10 @@ def following(plan: EpochPlan) -> Iterator[None]:
 
 
 def test_kf13_one_message_and_then_silence_is_indexed(tmp_path: Path) -> None:
-    """Index entries were gathered in batches that no time limit flushed: the last ones never came (rocketmq#8698); here
-    a single message is in queue and key index although nothing follows it."""
+    """Index entries were collected in batches that no time limit flushed: the last ones never came (rocketmq#8698);
+    here
+    a single message is in queue and key index although nothing follows it.
+    """
     with MessageStore(tmp_path) as store:
         settings = PipelineSettings(store_root=tmp_path, epoch_ms=3_600_000, **store.sizes)
         with following(make_plan(settings)):
@@ -180,7 +188,7 @@ QUEUES = pytest.mark.parametrize(
 
 
 def queue_of_20(root: Path, folder: str) -> tuple[Path, dict[str, Any]]:
-    """20 records in two full queue files of ten units; the queue's folder, and the settings."""
+    """Write 20 records to two full queue files of ten units; return the queue's folder, and the settings."""
     queue_type = "BatchCQ" if folder == "batchconsumequeue" else "SimpleCQ"
     topic = TopicConfig("TopicTest", 1, 1, attributes={"queue.type": queue_type})
     save_topics(StorePaths(root).topics, {"TopicTest": topic}, DiskStorage(), counter=1)
@@ -199,7 +207,8 @@ def max_offset(root: Path) -> int:
 @pytest.mark.parametrize("size", ["full", "zero bytes"])
 def test_kf14_an_empty_last_queue_file_stops_nothing(tmp_path: Path, folder: str, unit_size: int, size: str) -> None:
     """An empty last queue file was an exception at every start (rocketmq#9728, rocketmq#10108); here one of zeros, or
-    without a byte, is as good as none, for readers and for the pipeline."""
+    without a byte, is ignored by readers and by the pipeline.
+    """
     queue, settings = queue_of_20(tmp_path, folder)
     (queue / file_name(20 * unit_size)).write_bytes(bytes(10 * unit_size if size == "full" else 0))
     assert max_offset(tmp_path) == 20
@@ -218,7 +227,8 @@ def test_kf14_a_short_queue_file_is_named_by_readers_and_built_again(
     tmp_path: Path, folder: str, unit_size: int, cut: int
 ) -> None:
     """A queue file of an odd size was an exception that named nothing; here readers name its path, and the pipeline
-    sets it aside and builds it again."""
+    sets it aside and builds it again.
+    """
     queue, settings = queue_of_20(tmp_path, folder)
     before = queue_files(tmp_path)
     last = queue / file_name(10 * unit_size)
@@ -233,8 +243,9 @@ def test_kf14_a_short_queue_file_is_named_by_readers_and_built_again(
 
 
 def test_kf22_the_indexer_reads_nothing_that_is_not_synced(tmp_path: Path) -> None:
-    """The dispatch read a place of the log that was not there yet (rocketmq#8394); here it reads below the committed
-    offset only, and in sync mode nothing is committed that is not synced."""
+    """The dispatch read a position of the log that was not there yet (rocketmq#8394); here it reads only below the
+    committed offset, and in sync mode only synced data is committed.
+    """
     storage = FaultyStorage()
     with MessageStore(tmp_path, storage=storage, sync_flush_timeout_ms=20) as store:
         store.put("t", (b"synced", {}))

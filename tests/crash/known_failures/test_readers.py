@@ -1,4 +1,4 @@
-"""Failures that trusted logs had with times and offsets: each is one test, named by its number. See test_log.py."""
+"""Failures of trusted logs with times and offsets: each is one test, named by its number. See test_log.py."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.crash
 
 @pytest.fixture
 def built(tmp_path: Path) -> BuiltStore:
-    """An empty store with a simple topic `orders` and a batch topic `batches`."""
+    """Return an empty store with a simple topic `orders` and a batch topic `batches`."""
     store = BuiltStore(tmp_path / "store", units_a_file=3)
     store.topic("orders")
     store.topic("batches", batch=True)
@@ -42,8 +42,9 @@ def ask(built: BuiltStore, topic: str, time_ms: int, boundary: Boundary = Bounda
 
 
 def test_kf15_a_time_beyond_all_batches_is_the_end(built: BuiltStore) -> None:
-    """Asked for a time above the last one, a batch queue answered its minimum (rocketmq#4071); here below, at, between
-    and above all of them, and with equal times, it is the first message at or after the time, else the end."""
+    """For a time above the last one, a batch queue answered its minimum (rocketmq#4071); here below, at, between
+    and above all of them, and with equal times, it is the first message at or after the time, otherwise the end.
+    """
     times = [100, 110, 110, 110, 120, 130, 130]
     for time_ms in times:
         built.append_batch("batches", [(b"x", {}, 0)] * 4, at_ms=time_ms)
@@ -57,7 +58,8 @@ def test_kf15_a_time_beyond_all_batches_is_the_end(built: BuiltStore) -> None:
 @pytest.mark.parametrize("topic", ["orders", "batches"])
 def test_kf16_of_equal_times_the_first_or_the_last_as_asked(built: BuiltStore, topic: str) -> None:
     """Messages of a batch share a time, and a reset to it landed in the middle of them (rocketmq#5445); here lower is
-    the first of equals and upper the last, over the edges of files too."""
+    the first of equals and upper the last, over the edges of files too.
+    """
     for at_ms in (100, 200, 300):
         for _ in range(1 if topic == "batches" else 5):
             if topic == "batches":
@@ -70,13 +72,14 @@ def test_kf16_of_equal_times_the_first_or_the_last_as_asked(built: BuiltStore, t
 
 
 def offsets_file(offset: int) -> dict[str, Any]:
-    """Content of consumerOffset.json with this offset of one group."""
+    """Return the content of consumerOffset.json with this offset of one group."""
     return {"dataVersion": {"counter": offset}, "offsetTable": {"t@g": {"0": offset}}}
 
 
 def test_kf19_consumer_offsets_survive_a_crash_at_any_step_and_a_torn_file(tmp_path: Path) -> None:
     """A power cut tore consumerOffset.json, and offsets were lost or the consumer did not start (rocketmq#3401,
-    rocketmq#10518); here after any step the old or the new one is there, and a torn file has a checked copy."""
+    rocketmq#10518); here after any step the old or the new one is there, and a torn file has a checked copy.
+    """
     path = StorePaths(tmp_path).consumer_offsets
     path.parent.mkdir()
     died = 0
@@ -100,7 +103,7 @@ def test_kf19_consumer_offsets_survive_a_crash_at_any_step_and_a_torn_file(tmp_p
 
 
 def follow(client: httpx.Client, topic: str, queue_id: int, offset: int) -> list[int]:
-    """Offsets of all messages from *offset* on; each answer must move the cursor or be the end."""
+    """Return the offsets of all messages from *offset* on; each answer must move the cursor or be the end."""
     found: list[int] = []
     while True:
         page = client.get(f"/v1/topics/{topic}/queues/{queue_id}/messages", params={"offset": offset}).json()
@@ -112,8 +115,9 @@ def follow(client: httpx.Client, topic: str, queue_id: int, offset: int) -> list
 
 
 def test_kf21_reads_below_the_minimum_and_in_a_gap_end(golden_store: Callable[[str], Path], tmp_path: Path) -> None:
-    """Reading below the minimum or in a deleted stretch raised, or went round for ever (rocketmq#10959,
-    rocketmq#10732); here below the minimum is 410 with the offset to go on, in a store that a broker expired."""
+    """Reading below the minimum or in a deleted range raised, or never ended (rocketmq#10959,
+    rocketmq#10732); here below the minimum is 410 with the next offset, in a store that a broker expired.
+    """
     root = Path(shutil.copytree(golden_store("expired/store"), tmp_path / "store"))
     build(plan_of(root, **GOLDEN_SETTINGS["expired/store"]))
     expired = 0
@@ -135,7 +139,7 @@ def test_kf21_reads_below_the_minimum_and_in_a_gap_end(golden_store: Callable[[s
 
 
 def test_kf21_a_hole_in_a_queue_is_stepped_over(built: BuiltStore) -> None:
-    """As above; here pre-blank units, wherever a read begins, are passed by the cursor."""
+    """As above; here the cursor passes pre-blank units, wherever a read begins."""
     built.append("orders", b"m0")
     for number in range(1, 8):
         built.write_units("orders", 0, number, PRE_BLANK)

@@ -23,7 +23,7 @@ BODY_AT, TOPIC_AT = 88, 89 + 8
 
 
 def committed_store(root: Path, *, property_crc: bool = False) -> list[Placed]:
-    """A log of 30 committed records in one queue: what is bad below its end is damage, not a torn tail."""
+    """Return a log of 30 committed records in one queue: an error below its end is damage, not a torn tail."""
     placed = write_log(
         root / "commitlog",
         8192,
@@ -90,7 +90,7 @@ def test_damage_is_told_and_everything_else_is_served(tmp_path: Path, at: int, r
 
 @pytest.mark.parametrize("from_end", [11, 23], ids=["a digit of the CRC", "a key"])
 def test_damage_of_a_property_is_told_where_the_record_has_a_crc(tmp_path: Path, from_end: int) -> None:
-    """As with a body: the unit stays, readers leave the message out and say why."""
+    """As with a body, the unit stays; readers leave the message out and report the reason."""
     placed = committed_store(tmp_path, property_crc=True)
     damage(tmp_path, placed[BAD], len(placed[BAD].data) - from_end)
     build_committed(tmp_path)
@@ -106,7 +106,7 @@ def test_damage_of_a_property_is_told_where_the_record_has_a_crc(tmp_path: Path,
 
 @pytest.mark.parametrize("shards", [1, 2, 3, 4])
 def test_a_property_that_is_no_number_is_told_whichever_shard_owns_the_record(tmp_path: Path, shards: int) -> None:
-    """The owner alone reads properties, so the owner tells."""
+    """Only the owner reads properties, so the owner reports."""
     wrong = {"INNER_NUM": "x", "INNER_BASE": "1"}
     records = [{"topic": b"T"}, {"topic": b"T", "properties": properties(wrong)}, {"topic": b"U"}]
     placed = write_log(tmp_path / "commitlog", 8192, records)

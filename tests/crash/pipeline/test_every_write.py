@@ -1,4 +1,4 @@
-"""A builder that dies at any of its writes, and a start again: the same queue and index bytes."""
+"""A builder that dies at any of its writes, and a restart: the queue and index bytes are the same."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ SETTINGS: dict[str, Any] = {
 
 
 class Killed(BaseException):
-    """Nothing catches this: the process is gone."""
+    """Simulates a kill: no code catches it."""
 
 
 class DyingStorage(DiskStorage):
-    """Writes *lives* times and then dies; with torn=True the last write comes half to the disk."""
+    """Writes *lives* times and then dies; with torn=True the last write reaches the disk only in part."""
 
     def __init__(self, lives: int, *, torn: bool = False) -> None:
         self.lives = lives
@@ -74,7 +74,7 @@ class DyingStorage(DiskStorage):
 
 
 def make_store(root: Path) -> Path:
-    """40 records in 3 queues, over several files of everything."""
+    """Write 40 records in 3 queues, over several files of each kind."""
     write_log(
         root / "commitlog",
         4096,
@@ -95,8 +95,10 @@ def make_store(root: Path) -> Path:
 def test_a_death_at_any_write_and_a_start_again_give_the_same_files(
     tmp_path: Path, torn: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Every write of the whole build is the last one once. Slots that do not touch are writes of their own, as those
-    that lie far apart are."""
+    """Every write of the whole build is once the last one.
+
+    Slots that do not touch are separate writes, like distant ones.
+    """
     monkeypatch.setattr(index_file, "_GAP_SLOTS", 0)
     clean = make_store(tmp_path / "clean")
     build(plan_of(clean, **SETTINGS))

@@ -1,4 +1,4 @@
-"""A sync that fails ends the pipeline; what it may have lost is built again, from the durable marks."""
+"""A failed sync ends the pipeline; data that it may have lost is built again from the durable marks."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class FailingSync(DiskStorage):
 
 
 def lose_everything(root: Path) -> None:
-    """The disk never saw a byte: files have their size, and zeros."""
+    """Lose all bytes: files have their size, and zeros."""
     for folder in ("consumequeue", "batchconsumequeue", "index"):
         for path in (root / folder).rglob("*"):
             if path.is_file():
@@ -42,7 +42,7 @@ def visible(plan: EpochPlan, shard: int) -> int:
 
 
 def test_after_a_failed_sync_no_task_runs_and_the_next_start_builds_it_all_again(tmp_path: Path) -> None:
-    """The retry that Spark makes is refused, though its own sync would succeed."""
+    """Spark's retry is refused, though its own sync would succeed."""
     clean, root = make_store(tmp_path / "clean"), make_store(tmp_path / "store")
     build(plan_of(clean, **SETTINGS))
     plan = plan_of(root, **SETTINGS)
@@ -63,7 +63,7 @@ def test_after_a_failed_sync_no_task_runs_and_the_next_start_builds_it_all_again
 
 
 class KilledAtSync(DiskStorage):
-    """The builder is killed when it first wants to sync: everything is written, published, and in no sync."""
+    """Kills the builder at its first sync: everything is written and published, but not synced."""
 
     def fdatasync(self, descriptor: int) -> None:
         if "/consumequeue/" in os.readlink(f"/proc/self/fd/{descriptor}"):
@@ -72,7 +72,7 @@ class KilledAtSync(DiskStorage):
 
 
 class TellingStorage(DiskStorage):
-    """Tells which files were synced."""
+    """Records the synced files."""
 
     def __init__(self) -> None:
         self.synced: set[str] = set()
@@ -87,7 +87,7 @@ class TellingStorage(DiskStorage):
 
 
 def test_what_a_killed_builder_wrote_is_synced_before_it_counts_as_durable(tmp_path: Path) -> None:
-    """The next one has nothing to write; the durable mark it moves speaks of files and names it did not touch."""
+    """The next builder has nothing to write; its durable mark covers files and names that it did not write."""
     root = make_store(tmp_path / "store")
     plan = plan_of(root, **{**SETTINGS, "shards": 1, "consume_queue_file_size_bytes": 6000})
     plan.paths.indexer.mkdir(parents=True)

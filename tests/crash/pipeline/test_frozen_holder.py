@@ -26,7 +26,7 @@ TIMEOUT_S = 60
 
 
 class Task:
-    """A process that follows all shards of a plan until it is told to stop, or fails."""
+    """A process that follows all shards of a plan until it is stopped, or fails."""
 
     def __init__(self, plan: EpochPlan, follower: int) -> None:
         self._outcome, told = CONTEXT.Pipe(duplex=False)
@@ -63,7 +63,7 @@ def wait_until(condition: Callable[[], bool]) -> None:
 def test_a_frozen_task_is_replaced_and_refused_when_it_wakes_up(
     golden_store: Callable[[str], Path], tmp_path: Path, seen_bytes: int
 ) -> None:
-    """Queues and key index are those of a pipeline that nothing happened to."""
+    """Queues and key index are those of an undisturbed pipeline."""
     twin = without_derived(golden_store(STORE), tmp_path / "twin")
     build(plan_of(twin, **GOLDEN_SETTINGS[STORE]))
     root = without_derived(golden_store(STORE), tmp_path / "store")

@@ -1,4 +1,4 @@
-"""A pipeline that is killed while it builds damaged files again: the next one ends it, and the watermark stays."""
+"""A pipeline that is killed while it rebuilds damaged files: the next one finishes, and the watermark stays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A pipeline that is killed while it makes its files fit again: the next start loses no key and no unit."""
+"""A pipeline that is killed while it repairs its files: the next start loses no key and no unit."""
 
 from __future__ import annotations
 
@@ -51,14 +51,14 @@ class DyingWords:
 
 
 class DyingEverywhere(DyingStorage):
-    """Dies at any write, mapped ones among them."""
+    """Dies at any write, including mapped ones."""
 
     def words(self, path: Path, size: int) -> Words:
         return DyingWords(super().words(path, size), self._step)
 
 
 def die_everywhere(store: Path, die: Callable[[Path, DyingStorage], None], check: Callable[[Path, int], None]) -> None:
-    """Every write of *die* is the last one once; then *check*."""
+    """Run *die* once for each of its writes, which is the last one; then *check*."""
     for lives in range(1000):
         copy = store.with_name(f"{store.name}-{lives}")
         shutil.copytree(store, copy)
@@ -73,7 +73,7 @@ def die_everywhere(store: Path, die: Callable[[Path, DyingStorage], None], check
 
 
 def test_a_start_after_a_power_cut_that_is_killed_distrusts_the_index_once_more(tmp_path: Path) -> None:
-    """The newest file is a mix of pages, though the marks page that reached the disk says nothing of it."""
+    """The newest file is a mix of old and new pages, but the marks page on the disk does not show it."""
     clean, store = make_store(tmp_path / "clean"), make_store(tmp_path / "store")
     with booted(FIRST):
         build(plan_of(clean, **SETTINGS))
@@ -101,19 +101,19 @@ def test_a_start_after_a_power_cut_that_is_killed_distrusts_the_index_once_more(
 
 
 def follow(plan: EpochPlan, storage: DiskStorage) -> None:
-    """Prepare and drain beside a writer, as far as its checkpoint says."""
+    """Prepare and drain as with a running writer, up to its checkpoint."""
     prepare(plan, storage)
     for shard in range(plan.all_shards):
         run_epoch(plan, shard=shard, follower=0, storage=storage)
 
 
 def test_a_new_term_that_is_adopted_by_a_task_that_is_killed_loses_no_key(tmp_path: Path) -> None:
-    """Marks go back before index files go: what was in these is built again, whoever comes next."""
+    """Marks go back before index files are removed: the keys in these are built again by any next builder."""
     store = make_store(tmp_path / "store")
     plan = plan_of(store, **SETTINGS)
     build(plan)
     assert plan.limit is not None
-    cut = plan.limit // 2 - plan.limit // 2 % 4096 + 4096  # a file's start, so a record's
+    cut = plan.limit // 2 - plan.limit // 2 % 4096 + 4096  # a file's start, so a record's start
     for path in sorted(plan.paths.commit_log.iterdir()):
         if int(path.name) >= cut:
             path.unlink()

@@ -1,4 +1,4 @@
-"""Who lets go of a shard syncs what it has built while the next one builds on: durable marks wait for both."""
+"""A follower that releases a shard syncs its data while the next one builds: durable marks wait for both."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SIZES = {"index_slots": 16, "index_entries": 1000, "consume_queue_file_size_byte
 
 
 class LastSyncStorage(TellingStorage):
-    """As a disk, until its follower has let go: then each sync waits until it `may_go_on`, and does *then*."""
+    """A disk until its follower has released the shard: then each sync waits for `may_go_on`, and does *then*."""
 
     def __init__(self, then: Callable[[], None] = lambda: None) -> None:
         super().__init__()
@@ -50,14 +50,14 @@ class LastSyncStorage(TellingStorage):
 
 @dataclass
 class Relay:
-    """Follower 0 has synced up to *places[0]*, built up to *places[1]* and let go; follower 1 goes on up to the end."""
+    """Follower 0 has synced to *places[0]*, built to *places[1]* and released; follower 1 builds to the end."""
 
     plan: EpochPlan
     places: list[int]
     storage: TellingStorage = field(default_factory=TellingStorage)
 
     def run(self, first: LastSyncStorage, pool: ThreadPoolExecutor, patch: pytest.MonkeyPatch) -> list[_Follower]:
-        """The two followers; returns once the second has built all."""
+        """Run the two followers; return once the second has built everything."""
         committed = self.places[:1]
         patch.setattr(CommittedOffset, "read", lambda _: committed[-1])
         catch_up, let_go = ShardBuilder.catch_up, HandOver.let_go
@@ -119,7 +119,7 @@ def pool(relay: Relay) -> Iterator[ThreadPoolExecutor]:
 def test_nothing_counts_as_durable_before_the_one_before_has_synced_what_it_built(
     relay: Relay, pool: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The next one builds on meanwhile, and its messages wait for no sync."""
+    """The next follower builds meanwhile, and its messages wait for no sync."""
     first = LastSyncStorage()
     before, after = relay.run(first, pool, monkeypatch)
     assert first.waits.wait(10)
@@ -135,7 +135,7 @@ def test_nothing_counts_as_durable_before_the_one_before_has_synced_what_it_buil
 def test_what_one_did_not_sync_that_was_killed_after_it_let_go_the_next_one_syncs(
     relay: Relay, pool: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """All of its files, which the next one has not written."""
+    """It syncs all of the killed one's files, which it has not written itself."""
 
     def die() -> None:
         raise KilledHere
@@ -157,7 +157,7 @@ def test_what_one_did_not_sync_that_was_killed_after_it_let_go_the_next_one_sync
 def test_a_last_sync_makes_durable_what_that_one_has_built_and_no_more(
     relay: Relay, pool: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """However late it comes: the visible mark is the next one's by then."""
+    """However late it comes, the visible mark is already the next follower's."""
     relay.storage = LastSyncStorage()
     relay.storage.has_let_go = True  # none of its syncs ends before it may go on
     begin_to_finish = ShardBuilder.begin_to_finish
@@ -181,7 +181,7 @@ def test_a_last_sync_makes_durable_what_that_one_has_built_and_no_more(
 def test_a_last_sync_that_fails_ends_the_next_one_too(
     relay: Relay, pool: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What it has built stands on what may be lost."""
+    """The successor has built on data that may be lost."""
 
     def fail() -> None:
         raise FlushFailedError("fdatasync failed: input/output error")

@@ -1,4 +1,4 @@
-"""A power cut took the end of an `async` log that the pipeline had built already; nobody writes the store since."""
+"""A power cut lost the end of an `async` log that the pipeline had already built; no writer has run since."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ COUNT, KEPT = 30, 17
 
 
 def test_queues_index_and_watermark_go_back_to_where_the_log_ends(tmp_path: Path) -> None:
-    """The marks were ahead of the log (RocketMQ #6609): all that was built of lost records goes, as if never built."""
+    """The marks were ahead of the log (RocketMQ #6609): all units and keys of lost records are removed."""
     store = tmp_path / "store"
     fields = [
         {"topic": b"t", "body": b"%d" % i, "queue_offset": i, "properties": properties({"KEYS": f"k{i}"})}

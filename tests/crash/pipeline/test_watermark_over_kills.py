@@ -1,7 +1,7 @@
 """The watermark over kills of the pipeline and the writer, without a power cut: it never goes back.
 
 A life of the pipeline is killed at a step (each write and each mapped store is one), a new term of the writer begins,
-and the next life is killed at a step of its own. Before each step a reader looks.
+and the next life is killed at a step of its own. A reader checks before each step.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ ORDERS = ([[0], [1]], [[1], [0]], [[0, 1]])  # queues first, key index first, bo
 
 
 class WatchedStorage(DyingEverywhere):
-    """A reader looks at the watermark before each step."""
+    """Lets a reader check the watermark before each step."""
 
     def __init__(self, lives: int, store: Store) -> None:
         super().__init__(lives)
@@ -45,7 +45,7 @@ class WatchedStorage(DyingEverywhere):
 
 
 class Store:
-    """A log of which more is committed from life to life, and the greatest watermark that a reader has seen."""
+    """A log whose committed part grows from life to life, and the greatest watermark that a reader has seen."""
 
     def __init__(self, root: Path, seen: int = 0) -> None:
         self.root = root
@@ -73,7 +73,7 @@ class Store:
         return make_plan(PipelineSettings(store_root=self.root, epoch_ms=0, **SIZES))
 
     def live(self, order: Sequence[Sequence[int]], lives: int) -> bool:
-        """Start a pipeline and drain; whether it was killed at its step number *lives*."""
+        """Start a pipeline and drain; return True if it was killed at step number *lives*."""
         storage = WatchedStorage(lives, self)
         plan = self.plan()
         plan.paths.indexer.mkdir(parents=True, exist_ok=True)
@@ -89,7 +89,7 @@ class Store:
 
 
 def edges(root: Path, end: int) -> tuple[int, int]:
-    """Two record edges of the log, at about a third and two thirds."""
+    """Return two record edges of the log, at about a third and two thirds."""
     plan = plan_of(root, **SIZES)
     log = plan.open_log()
     places, at = [0], 0
@@ -102,7 +102,10 @@ def edges(root: Path, end: int) -> tuple[int, int]:
 
 
 def killed_lives(tmp_path: Path, order: Sequence[Sequence[int]], steps: Iterator[int]) -> int:
-    """Kill a first life at each of *steps* and the second at more of them; then build to the end. How many kills."""
+    """Kill a first life at each of *steps* and the second at more of them; then build to the end.
+
+    Return the number of kills.
+    """
     clean = make_store(tmp_path / "clean")
     end = end_of(clean, **SIZES)
     first_end, second_end = edges(clean, end)

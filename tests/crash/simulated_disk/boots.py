@@ -1,6 +1,6 @@
-"""Which boot of the machine it is: faked, because it decides whether mapped numbers of an earlier life count.
+"""Simulated boots of the machine, which decide whether mapped numbers of an earlier life are valid.
 
-The time of appends is faked too: equal logs are equal byte for byte then, and need not be looked at twice.
+The time of appends is simulated too, so that equal logs have equal bytes and need only one check.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _ASKING = ("tidemark.store.originals.terms", "tidemark.store.marks", "tidemark.r
 
 @contextmanager
 def booted(boot_id: str) -> Iterator[None]:
-    """The machine has been up as *boot_id* since before."""
+    """Simulate that the machine is running in boot *boot_id*."""
     patches: list[Any] = [mock.patch(f"{module}.machine_boot_id", return_value=boot_id) for module in _ASKING]
     patches.append(
         mock.patch(

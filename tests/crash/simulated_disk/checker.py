@@ -1,4 +1,4 @@
-"""Checker: opens a state of the disk as the services would, and holds it against every promise (docs/guarantees.md)."""
+"""Checker: opens a state of the disk as the services do, and checks every promise (docs/guarantees.md)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ AFTERWARDS = 1000  # numbers of the batches that the checker sends itself
 
 
 class Checker:
-    """Checks the store at *root*, again and again. lossy: an unsynced end may be lost (async mode, power cut)."""
+    """Checks states of the store at *root*. lossy: an unsynced end may be lost (async mode, power cut)."""
 
     def __init__(self, root: Path, scratch: Path, **settings: Any) -> None:
         self.root = root
@@ -43,10 +43,10 @@ class Checker:
         self._settings = WriterSettings(store_root=root, min_free_disk_bytes=0, default_queues=1, **settings)
         self._rebuilt: dict[bytes, dict[str, bytes]] = {}
         self._seen: set[object] = set()
-        self.recovered_messages: list[Message] = []  # of the last check, before it went on
+        self.recovered_messages: list[Message] = []  # of the last check, before its own appends
 
     def check(self, promises: Promises, *, lossy: bool = False, build_first: bool = True) -> None:
-        """AssertionError for a promise that is broken; whatever the services raise when they cannot open it."""
+        """Check all promises; raise AssertionError for a broken one, or the services' error at opening."""
         early = self._look()
         end = self._recover_twice()
         messages = self.recovered_messages = stored_messages(self.root)
@@ -54,7 +54,7 @@ class Checker:
         self._check_early(early, messages, promises, lossy=lossy, end=end)
         self._check_small_files(promises)
         recovered = (*self._recovered_key(), promises.key(), build_first)
-        if recovered in self._seen:  # another crash led to the same: what comes now has been checked
+        if recovered in self._seen:  # another crash led to the same state: the following checks were already made
             return
         self._seen.add(recovered)
         if build_first:
@@ -64,14 +64,14 @@ class Checker:
         self._go_on(messages, promises)
 
     def _recovered_key(self) -> tuple[object, ...]:
-        """Equal for stores that are the same after recovery, but for which life of the writer it is."""
+        """Return a key that is equal for stores that are the same after recovery, except for the writer's term."""
         ours = {"abort", "tidemark/writer/batches"}
         return tuple((path, data) for path, data in read_tree(self.root).files.items() if path not in ours)
 
-    # -- as it is found -----------------------------------------------------------------------------------------------
+    # -- before recovery ----------------------------------------------------------------------------------------------
 
     def _look(self) -> tuple[int, dict[str, list[Seen]]]:
-        """What readers see before anything is recovered."""
+        """Return the readers' view before any recovery."""
         with contextlib.closing(Readers(self.root)) as readers:
             return readers.watermark.physical_offset, {topic: readers.pulled(topic)[0] for topic in readers.topics}
 
@@ -84,7 +84,7 @@ class Checker:
         lossy: bool,
         end: int,
     ) -> None:
-        """All of it was sent; and up to the watermark it is what the log holds, without a gap."""
+        """Check that all of it was sent, and that it equals the log without a gap up to the watermark."""
         watermark, by_topic = early
         assert lossy or watermark <= end, f"the watermark was {watermark}, the log ends at {end}"
         for topic, seen in by_topic.items():
@@ -105,7 +105,7 @@ class Checker:
         return [m for m in messages if m.topic == topic and m.physical_offset >= dead_end]
 
     def _recover_twice(self) -> int:
-        """Where the log ends; recovery of what was recovered changes nothing."""
+        """Return the log's end; a second recovery must change nothing."""
         ends, contents = [], []
         for _ in range(2):
             store = open_store(self._settings, DiskStorage())
@@ -121,7 +121,7 @@ class Checker:
     # -- the log ------------------------------------------------------------------------------------------------------
 
     def _check_log(self, messages: list[Message], promises: Promises, *, lossy: bool) -> None:
-        """acknowledged ⊆ stored ⊆ sent, each once, whole, in order, at the place that was answered."""
+        """Check acknowledged ⊆ stored ⊆ sent, each once, whole, in order, at the acknowledged place."""
         by_number: dict[int, list[Message]] = {}
         for message in messages:
             by_number.setdefault(message.number, []).append(message)
@@ -163,10 +163,10 @@ class Checker:
         for (group, topic, queue_id), values in promises.offsets.items():
             assert table.get(f"{topic}@{group}", {}).get(queue_id, -1) in values, "a consumer's offset"
 
-    # -- what is built on it ------------------------------------------------------------------------------------------
+    # -- derived files ------------------------------------------------------------------------------------------------
 
     def _check_indexed(self, messages: list[Message]) -> None:
-        """Everything committed is visible, and what was built step by step is what a rebuild builds."""
+        """Check that everything committed is visible, and that the incremental result equals a rebuild's."""
         with contextlib.closing(Readers(self.root)) as readers:
             self._check_readers(readers, messages)
 
@@ -176,7 +176,7 @@ class Checker:
         assert read_ledger(self.paths.indexer) == [], "a crash is no damage"
         living = set(load_topics(self.paths.topics))
         built = {path: data for path, data in queue_files(self.root).items() if path.split("/")[1] in living}
-        if self._log_min() == 0:  # else units of what has expired stand in files that a rebuild makes blank
+        if self._log_min() == 0:  # otherwise files contain units of expired records that a rebuild leaves blank
             assert built == self._rebuild(mark.physical_offset, living), "queue files are not those of a rebuild"
         for topic in living & {message.topic for message in messages}:
             row = self._living(messages, topic)
@@ -187,7 +187,7 @@ class Checker:
                 assert found == _as_seen(m for m in row if m.number in wanted), f"what is found by {key} in {topic}"
 
     def _rebuild(self, end: int, living: set[str]) -> dict[str, bytes]:
-        """The living topics' queue files, built from nothing but the log, topics.json and the tombstones."""
+        """Build the living topics' queue files from nothing but the log, topics.json and the tombstones."""
         digest = hashlib.blake2b(repr((end, sorted(living))).encode())
         sources = [*sorted(self.paths.commit_log.iterdir()), self.paths.tombstones]
         for path in sources:
@@ -205,10 +205,10 @@ class Checker:
             self._rebuilt[key] = {path: data for path, data in files.items() if path.split("/")[1] in living}
         return self._rebuilt[key]
 
-    # -- life goes on -------------------------------------------------------------------------------------------------
+    # -- further appends ----------------------------------------------------------------------------------------------
 
     def _go_on(self, messages: list[Message], promises: Promises) -> None:
-        """Repeats of what was not answered, and a new batch for each topic: each once, at the next number."""
+        """Repeat unanswered batches, and send a new batch to each topic: each is there once, at the next number."""
         stored = {message.number for message in messages}
         topics = load_topics(self.paths.topics)
         unanswered = [
@@ -247,7 +247,7 @@ def _as_seen(messages: Iterable[Message]) -> list[Seen]:
 
 
 def _check_whole(sent: Sent, parts: list[Message]) -> None:
-    """All messages of the batch, once, back to back, with the bytes that were sent."""
+    """Check all messages of the batch: each once, contiguous, with the sent bytes."""
     assert [part.part for part in parts] == list(range(sent.messages)), f"batch {sent.number} is not whole"
     assert [part.body for part in parts] == [sent.body(i) for i in range(sent.messages)]
     assert {(part.topic, part.queue_id) for part in parts} == {(sent.topic, 0)}

@@ -24,12 +24,14 @@ from .workloads import record
 
 SEED = int(os.environ.get("CRASH_SEED", "1"))
 STATES = int(os.environ.get("CRASH_STATES", "100"))
-_SAMPLES = 16  # of each crash point with too many states; besides the extremes
+_SAMPLES = 16  # of each crash point with too many states, in addition to the extremes
 
 
 class Run(NamedTuple):
-    """What to do. most: states that are opened, chosen by the seed where there are more; again: of these, how many are
-    crashed once more while they recover."""
+    """Parameters of a run. most: states that are opened, chosen by the seed if there are more; again: the number of
+    these
+    that are crashed once more during recovery.
+    """
 
     steps: Sequence[str]
     flush_mode: str = "sync"
@@ -43,19 +45,19 @@ class Run(NamedTuple):
 
 
 class PromiseBroken(AssertionError):  # noqa: N818 - a finding
-    """A state in which a promise does not hold."""
+    """A state in which a promise is broken."""
 
 
 def explore(run: Run, folder: Path, storage: Storage | None = None) -> Counts:
-    """Raises PromiseBroken for the first state that does not hold. CRASH_KEEP, a folder, keeps it.
+    """Run, and raise PromiseBroken for the first broken state. CRASH_KEEP, a folder, keeps it.
 
-    The services' threads interleave a little differently each time: the seed draws from what was recorded.
+    The services' threads interleave differently in each run: the seed selects from the recorded trace.
     """
     return _Exploration(run, folder).go(storage)
 
 
 def keep(tree: Tree) -> str:
-    """Put a state that did not hold where somebody can look at it; where that is."""
+    """Save a broken state for inspection, and return its folder."""
     target = os.environ.get("CRASH_KEEP")
     return f"kept in {put_tree(tree, Path(target))}" if target else "CRASH_KEEP=FOLDER keeps the state"
 
@@ -106,9 +108,9 @@ class _Exploration:
             raise PromiseBroken(f"{self._run}: {place}: {error!r}; {keep(state.tree)}") from error
 
     def _crash_again(self, state: CrashState) -> None:
-        """Recovery and the first build after it are a trace of their own, cut in its turn.
+        """Recovery and the first build after it are a trace of their own, which is cut too.
 
-        After a power cut nothing is unsynced but what they write; after a kill also what was before it.
+        After a power cut only their own writes are unsynced; after a kill also the earlier ones.
         """
         put_tree(state.tree, self._checker.root)
         boot = NEXT if state.power_cut else FIRST

@@ -22,7 +22,7 @@ SEGMENT_SIZE = 8192
 
 
 class _Context:
-    """What the service asks of a call."""
+    """The parts of a gRPC context that the service uses."""
 
     def peer(self) -> str:
         return "ipv4:127.0.0.1:54321"
@@ -32,7 +32,7 @@ _CONTEXT: Any = _Context()
 
 
 class InProcessWriter:
-    """Opened at once; closed in order by `close`, or left as it is by `abandon`, as a killed process would."""
+    """A writer that is opened at once; closed in order by `close`, or left as by a kill by `abandon`."""
 
     def __init__(self, root: Path, storage: Storage | None = None, **settings: Any) -> None:
         self.settings = self.settings_of(root, **settings)
@@ -47,7 +47,7 @@ class InProcessWriter:
 
     @staticmethod
     def settings_of(root: Path, **settings: Any) -> WriterSettings:
-        """Settings as given, and small defaults."""
+        """Return the given settings with small defaults."""
         given = {"advertised_address": ADVERTISED, "min_free_disk_bytes": 0, "default_queues": 1, **settings}
         return WriterSettings(store_root=root, **given)
 
@@ -68,7 +68,7 @@ class InProcessWriter:
         self.abandon()
 
     def append(self, *requests: pb.AppendBatchRequest) -> list[pb.AppendBatchResponse | StoreError]:
-        """All at the same time; the answer to each."""
+        """Append all concurrently; return the answer to each."""
 
         async def all_of_them() -> list[pb.AppendBatchResponse | StoreError]:
             CALLER.set(self._server.guard.admit(Presented(None, None), address="127.0.0.1", action="AppendBatch"))
@@ -88,16 +88,16 @@ class InProcessWriter:
         self._runner.run(self._topics.DeleteTopic(topics_pb2.DeleteTopicRequest(name=name), _CONTEXT))
 
     def expire(self) -> int:
-        """One run of retention; how many files of the log it has deleted."""
+        """Run retention once; return the number of deleted log files."""
         return self._server._retention.run_once()
 
     def close(self) -> None:
-        """A clean stop."""
+        """Stop in order."""
         self._stop_threads()
         close_store(self.store, self.commit_log.snapshot())
 
     def abandon(self) -> None:
-        """End without a word to the disk but what the threads were at."""
+        """End without writes to the disk, except those in progress."""
         self._stop_threads()
         release_store(self.store)
 

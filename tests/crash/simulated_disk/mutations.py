@@ -1,4 +1,4 @@
-"""Faults put into the code under test, to see that the suite notices: a checker that finds nothing proves nothing."""
+"""Faults in the code under test, to show that the suite detects them: a checker that finds nothing proves nothing."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from tidemark.store.storage import DiskStorage, Storage
 
 
 class WithoutFdatasync(DiskStorage):
-    """A disk that says it has synced."""
+    """A disk that only reports its syncs."""
 
     def fdatasync(self, descriptor: int) -> None:
         pass
 
 
 class WithoutLogFdatasync(DiskStorage):
-    """The writer forgets to sync the log; everything else is synced."""
+    """The writer does not sync the log; everything else is synced."""
 
     def __init__(self) -> None:
         self._log: set[int] = set()
@@ -45,25 +45,25 @@ class WithoutLogFdatasync(DiskStorage):
 
 
 def without_folder_fsync(patch: pytest.MonkeyPatch) -> Storage:
-    """Names are made, and never synced."""
+    """Create names without ever syncing them."""
     patch.setattr("tidemark.store.storage._fsync_folder", lambda path: None)
     return DiskStorage()
 
 
 def without_names_of_new_queues(patch: pytest.MonkeyPatch) -> Storage:
-    """The first file of a queue is synced, and nobody syncs that there is one."""
+    """Sync the first file of a queue, but not its name."""
     patch.setattr(DiskStorage, "sync_folder", lambda storage, path: None)
     return DiskStorage()
 
 
 def without_journal_flush(patch: pytest.MonkeyPatch) -> Storage:
-    """The log is synced, and what says which of its bytes belong together is not."""
+    """Sync the log, but not the journal of its batches."""
     patch.setattr(BatchJournal, "flush", lambda journal: None)
     return DiskStorage()
 
 
 def publishing_before_building(patch: pytest.MonkeyPatch) -> Storage:
-    """The watermark moves first."""
+    """Move the watermark before building."""
     built = ShardBuilder._publish
 
     def publish(builder: Any, part: Any) -> None:
@@ -75,7 +75,7 @@ def publishing_before_building(patch: pytest.MonkeyPatch) -> Storage:
 
 
 def durable_marks_before_sync(patch: pytest.MonkeyPatch) -> Storage:
-    """The durable mark moves before what it covers is synced."""
+    """Move the durable mark before the data below it is synced."""
 
     def sync(marks: Any) -> None:
         with marks._lock:
@@ -100,7 +100,7 @@ MUTATIONS: dict[str, Callable[[pytest.MonkeyPatch], Storage]] = {
 
 
 def drop_position_check(patch: pytest.MonkeyPatch) -> None:
-    """A record need not say that it lies where it lies. The loops are compiled anew for it, and not kept."""
+    """Skip the check of a record's position. The loops are compiled anew for it, and not cached."""
     from tidemark.format.kernels import walk
 
     check = "if get_i8(buffer, at + 28) != base + at:"

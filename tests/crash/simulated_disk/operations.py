@@ -1,6 +1,6 @@
-"""What a program did to the files below a folder: one entry for each system call or mapped store, in order.
+"""A program's operations on the files below a folder: one entry for each system call or mapped store, in order.
 
-Files are told apart by number, not by name: a name may lead to another file later, and a file may have none.
+Files are identified by number, not by name: a name may lead to another file later, and a file may have none.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 
 class Create(NamedTuple):
-    """open(O_CREAT) of a name that was not there."""
+    """open(O_CREAT) of a new name."""
 
     path: str
     file: int
@@ -37,13 +37,13 @@ class Sync(NamedTuple):
 
 
 class FailedSync(NamedTuple):
-    """The same, with an error: what was unsynced never gets to the disk, though the cache goes on showing it."""
+    """The same, with an error: the unsynced data never reaches the disk, though the cache still shows it."""
 
     file: int
 
 
 class Rename(NamedTuple):
-    """rename over whatever was there, within one folder."""
+    """rename over an existing entry or none, within one folder."""
 
     source: str
     target: str
@@ -74,7 +74,7 @@ class SyncFolder(NamedTuple):
 
 
 class Note(NamedTuple):
-    """No system call: something that clients know from here on (see promises.py)."""
+    """No system call, but a fact that clients know from here on (see promises.py)."""
 
     what: str
     about: object

@@ -1,18 +1,18 @@
-"""PageCache: which bytes may be on the disk after a power cut, by the operations so far.
+"""PageCache: the bytes that may be on the disk after a power cut, given the operations so far.
 
-The model, with no help from a journalling file system. On the disk is what was synced, and of the rest any subset of
-these *units*, each by itself:
+The model assumes no journalling file system. The disk has all synced data, and of the rest any subset of these *units*,
+each independently:
 
     page of a file    its content as it was at some moment since the file's last sync: pages are written back whole, at
                       any time, in any order, so of n writes to one page the first k are there, for any k from 0 to n.
                       A write over several pages may be torn between them. Stores through a mapping are such writes.
-                      A sync that failed loses what was unsynced, whatever later ones say.
+                      A failed sync loses the unsynced data, even if later ones succeed.
     size of a file    any of the sizes it had since then; bytes beyond it are lost, bytes never written are zero
-    entry of a folder a name made, replaced (a rename is both its names at once) or removed since the folder's last sync
-                      may be so or not yet; what happened to one name happened in order. Syncing a file does not sync
-                      its name; what lies in a folder whose own name was not synced is lost with it.
+    entry of a folder a name created, replaced (a rename is both its names at once) or removed since its last sync
+                      may be so or not yet; the changes of one name happen in order. A sync of a file does not sync
+                      its name; the contents of a folder whose own name was not synced are lost with it.
 
-A page has *page_size* bytes: 4096, or 512 where what lies within one page shall be torn too (a disk's sector).
+A page has *page_size* bytes: 4096, or 512 to tear within a page (a disk's sector).
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ _Entries = dict[str, int | None]
 
 
 class Unit(NamedTuple):
-    """Something unsynced. writes: how many states it went through; 0 to that many of them may be on the disk."""
+    """An unsynced unit. writes: the number of its states; 0 to that many writes may be on the disk."""
 
     file: int  # -1: a folder's entry
-    page: int  # -1: the file's size; of an entry its number
+    page: int  # -1: the file's size; for an entry its number
     writes: int
 
 
@@ -75,7 +75,7 @@ class _File:
             at, data = at + len(data[:room]), data[room:]
 
     def content(self, chosen: dict[int, int]) -> bytes:
-        """chosen: page (or -1, the size) → how many of its writes are there."""
+        """Return the content. chosen: page (or -1, the size) → number of its writes that are there."""
         key = tuple(sorted((page, count) for page, count in chosen.items() if count))
         if key not in self._made:
             self._made[key] = self._make(chosen)
@@ -97,13 +97,13 @@ class _File:
         self.lose()
 
     def lose(self) -> None:
-        """A failed sync: the pages are clean now, and the disk never got them."""
+        """Simulate a failed sync: the pages are clean now, but the disk never got them."""
         self.pages, self.sizes = {}, []
         self._made = {(): self.synced}
 
 
 class PageCache:
-    """Apply operations in order; ask for states at any time. Paths that end in one of *ignored* do not count."""
+    """Applies operations in order and returns states at any time. Paths that end in one of *ignored* do not count."""
 
     def __init__(
         self, base: Tree, files: dict[str, int], *, page_size: int = PAGE_SIZE, ignored: Sequence[str] = ()
@@ -113,10 +113,10 @@ class PageCache:
         self._files = {number: _File(base.files[path]) for path, number in files.items()}
         self._entries: _Entries = {**files, **dict.fromkeys(base.folders, _FOLDER)}
         self._current = dict(self._entries)  # as the running system sees it
-        self._pending: list[tuple[str, _Entries]] = []  # (folder, what an operation made of its names)
+        self._pending: list[tuple[str, _Entries]] = []  # (folder, its names after an operation)
 
     def apply(self, operation: Operation) -> None:
-        """The next operation."""
+        """Apply the next operation."""
         match operation:
             case Create(path, file):
                 self._files[file] = _File(b"")
@@ -152,21 +152,21 @@ class PageCache:
             self._pending.append((os.path.dirname(path) or ".", names))
 
     def units(self) -> list[Unit]:
-        """Everything unsynced."""
+        """Return all unsynced units."""
         units = [Unit(-1, number, 1) for number in range(len(self._pending))]
         named = {file for file in (*self._entries.values(), *self._current.values()) if file is not None}
         for number, file in self._files.items():
-            if number in named:  # what has no name any more cannot come back
+            if number in named:  # a file without a name cannot come back
                 units += [Unit(number, page, len(writes)) for page, writes in file.pages.items()]
                 units += [Unit(number, -1, len(file.sizes))] * bool(file.sizes)
         return units
 
     def count(self) -> int:
-        """How many states there are, equal ones included."""
+        """Return the number of states, including equal ones."""
         return math.prod(unit.writes + 1 for unit in self.units())
 
     def count_with(self, operation: Operation) -> int:
-        """The same after an operation that only adds something unsynced; never too small."""
+        """Return the same after an operation that only adds an unsynced unit; never too small."""
         grown = self.count()
         match operation:
             case Write(file, at, data):
@@ -182,7 +182,7 @@ class PageCache:
         return grown
 
     def state(self, units: list[Unit], choice: Sequence[int]) -> Tree:
-        """What is on the disk when of each unit that many writes are."""
+        """Return the disk's content if *choice* writes of each unit are there."""
         entries = dict(self._entries)
         undone: set[str] = set()
         by_file: dict[int, dict[int, int]] = {}
@@ -198,11 +198,11 @@ class PageCache:
         return self._tree(entries, by_file)
 
     def everything(self) -> Tree:
-        """What the running system sees: what a killed process leaves."""
+        """Return the running system's view, which a killed process leaves."""
         return self._tree(self._current, None)
 
     def _tree(self, entries: _Entries, chosen: dict[int, dict[int, int]] | None) -> Tree:
-        """chosen: of each file; None: everything."""
+        """chosen: by file; None: everything."""
         folders = {"."}
         for path in sorted(path for path, entry in entries.items() if entry == _FOLDER):
             if (os.path.dirname(path) or ".") in folders:

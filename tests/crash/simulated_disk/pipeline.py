@@ -1,4 +1,4 @@
-"""The pipeline beside a living writer, without Spark: prepare, and one draining epoch of each task."""
+"""The pipeline with a running writer, without Spark: prepare, and one draining epoch of each task."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ INDEX_SLOTS, INDEX_ENTRIES = 16, 24
 
 @functools.cache
 def plan_of(root: Path) -> EpochPlan:
-    """Small files of everything; sizes are set, so the plan of a folder never changes."""
+    """Return a plan with small files; the sizes are set explicitly, so that a folder's plan never changes."""
     settings = PipelineSettings(
         store_root=root,
         epoch_ms=0,
@@ -36,7 +36,7 @@ def plan_of(root: Path) -> EpochPlan:
 
 
 def drain(root: Path, storage: Storage | None = None) -> None:
-    """Start, build what is committed, make it durable, stop."""
+    """Start, build the committed data, make it durable, stop."""
     storage = storage or DiskStorage()
     plan = plan_of(root)
     storage.make_folder(plan.paths.indexer)
@@ -45,6 +45,6 @@ def drain(root: Path, storage: Storage | None = None) -> None:
 
 
 def follow(root: Path, storage: Storage | None = None) -> None:
-    """One epoch of a pipeline that has started already, as one task follows a shard of queues and the key index."""
+    """Run one epoch of a started pipeline, as one task that follows a shard of queues and the key index."""
     plan = plan_of(root)
     run_share(plan, range(plan.all_shards), follower=0, storage=storage)

@@ -1,4 +1,4 @@
-"""What clients know at a point of a trace: what was sent, what was answered; and what the writer said of its own."""
+"""The clients' knowledge at a point of a trace: sent batches, answers, and the writer's own flushed offset."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _FLUSHED_AT = 8  # of the file `flushed`
 
 
 class Sent(NamedTuple):
-    """A batch of a client's. Its messages say in their bodies which one they are."""
+    """A client's batch. Its messages have its number in their bodies."""
 
     number: int
     topic: str
@@ -33,7 +33,7 @@ class Sent(NamedTuple):
         return b"%d:%d:" % (self.number, index) + bytes([97 + self.number % 26]) * self.body_size
 
     def request(self) -> pb.AppendBatchRequest:
-        """The append, the same when it is repeated."""
+        """Return the append request; a repetition is the same."""
         own = [
             {"UNIQ_KEY": f"u{self.number}-{i}", "KEYS": f"k{self.number} every", "note": "n" * (i % 3)}
             for i in range(self.messages)
@@ -50,7 +50,7 @@ class Sent(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where an answer said that a batch lies."""
+    """The place of a batch in an answer."""
 
     queue_offset: int
     physical_offset: int
@@ -59,26 +59,26 @@ class Place(NamedTuple):
 
 @dataclass
 class Promises:
-    """Everything known at one point of a trace."""
+    """All knowledge at one point of a trace."""
 
     sent: dict[int, Sent] = field(default_factory=dict)
     acknowledged: dict[int, Place] = field(default_factory=dict)
     before: dict[int, frozenset[int]] = field(default_factory=dict)  # acknowledged before that one was sent
     created: set[str] = field(default_factory=set)  # topics that must be there
-    deleting: set[str] = field(default_factory=set)  # that may be there
-    deleted: set[str] = field(default_factory=set)  # that must not
+    deleting: set[str] = field(default_factory=set)  # topics that may be there
+    deleted: set[str] = field(default_factory=set)  # topics that must not be there
     offsets: dict[tuple[str, str, int], set[int]] = field(default_factory=dict)  # of groups: any of these
-    expiring: bool = False  # retention may have taken the log's first files
-    flushed: int = 0  # the writer has said that the log is synced up to here
+    expiring: bool = False  # retention may have removed the log's first files
+    flushed: int = 0  # the writer has reported that the log is synced up to here
 
     def key(self) -> tuple[object, ...]:
-        """Equal for equal promises."""
+        """Return a key that is equal for equal promises."""
         offsets = tuple((key, tuple(sorted(values))) for key, values in sorted(self.offsets.items()))
         topics = (frozenset(self.created), frozenset(self.deleting), frozenset(self.deleted))
         return (len(self.sent), tuple(sorted(self.acknowledged)), topics, offsets, self.expiring, self.flushed)
 
     def take(self, operation: Operation, flushed_files: Iterable[int]) -> None:
-        """The next operation of the trace. flushed_files: numbers that the file `flushed` has had."""
+        """Apply the next operation of the trace. flushed_files: numbers that the file `flushed` has had."""
         if isinstance(operation, Write):
             if operation.file in flushed_files and operation.at == _FLUSHED_AT:
                 (self.flushed,) = struct.unpack("<Q" if sys.byteorder == "little" else ">Q", operation.data)
@@ -91,7 +91,7 @@ class Promises:
             assert isinstance(about, Sent)
             self.sent[about.number] = about
             self.before[about.number] = frozenset(self.acknowledged)
-            if about.topic in self.deleted:  # it is made again with its next message
+            if about.topic in self.deleted:  # it is created again with its next message
                 self.deleted.discard(about.topic)
                 self.deleting.add(about.topic)
         elif note.what == ACKNOWLEDGED:

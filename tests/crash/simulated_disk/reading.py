@@ -1,4 +1,4 @@
-"""What readers see of a store: every queue pulled to its end, and keys looked up, through the library's own readers."""
+"""The readers' view of a store: every queue pulled to its end, and key lookups, through the library's own readers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Seen(NamedTuple):
 
 
 class Readers:
-    """Opened anew for each look."""
+    """Readers that are opened anew for each check."""
 
     def __init__(self, root: Path) -> None:
         self._store = StoreReader(root)
@@ -32,18 +32,18 @@ class Readers:
         self.topics = sorted(self._store.topics())
 
     def pulled(self, topic: str) -> tuple[list[Seen], int]:
-        """(all messages of queue 0, how many records were skipped)."""
+        """Return all messages of queue 0, and the number of skipped records."""
         queue = self._store.queue(topic, 0)
         bounds = self._store.bounds(queue, self.watermark)
         result = pull(queue, self._store.log, bounds, PullRequest(bounds.min_offset, _ALL, _ALL))
         return seen_of(result.parts), len(result.skipped)
 
     def found(self, topic: str, key: str) -> list[Seen]:
-        """All messages of the key."""
+        """Return all messages of the key."""
         return seen_of(find_by_key(self._store, self._index, self.watermark, KeyQuery(topic, key, limit=_ALL)).parts)
 
     def close(self) -> None:
-        """Unmap; the rest goes by itself."""
+        """Unmap; the rest is closed by garbage collection."""
         self._store.watermarks.close()
 
 

@@ -1,8 +1,8 @@
 """Recorder: the services' own system calls, as they happen.
 
-It stands below `DiskStorage`, in place of the functions of `os` that change files, so what is recorded is what the real
-storage does, step by step, and also what goes past it. Mapped stores, which are no system calls, are recorded by
-wrapping `Words`. Calls run one at a time: an order that the kernel could have seen.
+It is below `DiskStorage`, in place of the functions of `os` that change files, so that it records the real storage's
+steps, including calls that bypass the storage. Mapped stores, which are no system calls, are recorded by wrapping
+`Words`. Calls run one at a time: an order that the kernel could have seen.
 """
 
 from __future__ import annotations
@@ -37,10 +37,11 @@ _UNUSED = ("write", "writev", "pwritev", "truncate", "link", "symlink", "sendfil
 
 
 class Recorder:
-    """Records while it is entered. base: what lay below *root* before; trace: what happened since.
+    """Records while it is entered. base: the initial content of *root*; trace: the operations since.
 
-    after: the record of an earlier life of the store and how much of its trace was run when it was killed. What that
-    left unsynced is unsynced still: base and trace are that life's, and go on.
+    after: the record of an earlier life of the store, and the length of its trace at the kill. Its unsynced data is
+    still
+    unsynced: base and trace are that life's, and continue.
     """
 
     def __init__(self, root: Path, *, after: tuple[Recorder, int] | None = None) -> None:
@@ -63,7 +64,7 @@ class Recorder:
         self._real: dict[str, Any] = {}
 
     def before(self, call: str, place: str | None, length: int = 0) -> int:
-        """Asked before each call that changes something: how many bytes it may write. For faults: may raise OSError.
+        """Return the number of bytes that the next call may write. For faults: may raise OSError.
 
         call: create, pwrite, resize, sync, rename, unlink, mkdir or rmdir; place: None for a file without a name
         """
@@ -72,7 +73,7 @@ class Recorder:
     def _name_of(self, file: int) -> str | None:
         return next((path for path, number in self._by_name.items() if number == file), None)
 
-    # -- standing in for os -----------------------------------------------------------------------------------------
+    # -- replacements of os --------------------------------------------------------------------------------------------
 
     def __enter__(self) -> Self:
         for name, stand_in in {
@@ -112,7 +113,7 @@ class Recorder:
         return refuse
 
     def _place(self, path: Any) -> str | None:
-        """The path below the root; None for one outside, and for a descriptor."""
+        """Return the path below the root; None for one outside, and for a descriptor."""
         if isinstance(path, int):
             return None
         text = os.path.abspath(os.fsdecode(path))
@@ -187,7 +188,7 @@ class Recorder:
                 self._resized(file, at + length)
 
     def _fsync(self, descriptor: int) -> None:
-        with self._lock:  # to a memory file system nothing is synced: the model says what reached the disk
+        with self._lock:  # nothing is synced to a memory file system: the model decides what reached the disk
             found = self._descriptors.get(descriptor)
             if isinstance(found, int):
                 try:
@@ -236,15 +237,15 @@ class Recorder:
             if place is not None:
                 self.trace.append(RemoveFolder(place))
 
-    # -- what is no system call -------------------------------------------------------------------------------------
+    # -- apart from system calls --------------------------------------------------------------------------------------
 
     def note(self, what: str, about: object = None) -> None:
-        """Clients know this from here on."""
+        """Record a fact that clients know from here on."""
         with self._lock:
             self.trace.append(Note(what, about))
 
     def stored(self, path: Path, words: Words, index: int, value: int) -> None:
-        """One store through a mapping."""
+        """Record one store through a mapping."""
         with self._lock:
             words.store(index, value)
             place = self._place(path)
@@ -252,12 +253,12 @@ class Recorder:
             self.trace.append(Write(self._by_name[place], 8 * index, value.to_bytes(8, sys.byteorder)))
 
     def storage(self, inner: Storage) -> Storage:
-        """*inner*, with its mapped words recorded too."""
+        """Return *inner* with recorded mapped words."""
         return _RecordedStorage(self, inner)
 
 
 def names_after(files: dict[str, int], trace: list[Operation]) -> dict[str, int]:
-    """Which file each name leads to once *trace* has run."""
+    """Return the file of each name after *trace*."""
     names = dict(files)
     for operation in trace:
         match operation:
@@ -271,7 +272,7 @@ def names_after(files: dict[str, int], trace: list[Operation]) -> dict[str, int]
 
 
 class _RecordedStorage:
-    """Only words need help: everything else is seen as system calls."""
+    """Wraps only words: everything else is recorded as system calls."""
 
     def __init__(self, recorder: Recorder, inner: Storage) -> None:
         self._recorder = recorder

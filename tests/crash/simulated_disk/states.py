@@ -1,12 +1,12 @@
 """Every state that a crash at any point of a trace may leave.
 
-A killed process leaves what it wrote, in the page cache: one state for each prefix of the trace, and one for each page
+A killed process leaves its writes in the page cache: one state for each prefix of the trace, and one for each page
 edge within its last write. A power cut leaves any of the states of `PageCache`: all of them up to EXHAUSTIVE (12
 unsynced units of one write each), above that a seeded sample with the extremes: none of it, all of it, and each unit
 alone there or alone missing.
 
-A prefix whose states are all among those of the next one is left out: that is so when the next operation only adds
-something unsynced, and the next prefix is taken exhaustively.
+A prefix whose states are all among those of the next one is left out: that is the case if the next operation only adds
+an unsynced unit, and the next prefix is taken exhaustively.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _FLUSHED = "tidemark/writer/flushed"
 
 
 class CrashState(NamedTuple):
-    """One state. prefix: operations that were begun; choice: of each unsynced unit how much is there."""
+    """One state. prefix: number of started operations; choice: the number of writes of each unsynced unit."""
 
     prefix: int
     power_cut: bool
@@ -45,12 +45,12 @@ class CrashState(NamedTuple):
 
 @dataclass
 class Counts:
-    """What was looked at."""
+    """Counts of the examined states."""
 
     prefixes: int = 0
     exhaustive: int = 0  # prefixes, all of whose states were taken
     sampled: int = 0
-    states: int = 0  # different ones
+    states: int = 0  # distinct ones
     opened: int = 0  # of these
     most_units: int = 0
     seeds: set[int] = field(default_factory=set)
@@ -80,9 +80,9 @@ def crash_states(
     first: int = 0,
     known: Promises | None = None,
 ) -> Iterator[CrashState]:
-    """All states of the trace, different ones only, crash points before operation number *first* left out.
+    """Yield all distinct states of the trace, without crash points before operation number *first*.
 
-    known: what clients knew before the trace
+    known: the clients' knowledge before the trace
     """
     source = random.Random(seed)
     counts.seeds.add(seed)

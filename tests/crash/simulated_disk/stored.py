@@ -1,4 +1,4 @@
-"""What a log holds, read plainly: messages, batch by batch, from its first file to where recovery says it ends."""
+"""A log's contents, read plainly: messages, batch by batch, from its first file to the end that recovery finds."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tidemark.format.sys_flag import SysFlag
 
 
 class Message(NamedTuple):
-    """One message of the log. number, index: which one of which batch, as its body says."""
+    """One message of the log. number, index: its batch and its index there, from its body."""
 
     number: int
     part: int
@@ -22,11 +22,11 @@ class Message(NamedTuple):
     queue_offset: int
     physical_offset: int
     body: bytes
-    keys: tuple[str, ...]  # what the key index knows of its record; only with the record's first message
+    keys: tuple[str, ...]  # the key index's keys of its record; only with the record's first message
 
 
 def stored_messages(root: Path) -> list[Message]:
-    """Every message, in the order of the log."""
+    """Return every message, in the order of the log."""
     return [message for place, record in stored_places(root) for message in _messages(place, record)]
 
 
@@ -43,7 +43,7 @@ def _messages(place: int, record: Record) -> Iterator[Message]:
 
 
 def _bodies(wire: bytes) -> Iterator[bytes]:
-    """Bodies of a wire batch (docs/format.md §3)."""
+    """Yield the bodies of a wire batch (docs/format.md §3)."""
     at = 0
     while at < len(wire):
         size = int.from_bytes(wire[at : at + 4], "big")

@@ -1,4 +1,4 @@
-"""A crash anywhere in a workload, and a power cut with any part of what was unsynced: the promises hold."""
+"""A crash anywhere in a workload, and a power cut that loses any part of the unsynced data: the promises hold."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def _fixed_runs() -> Iterator[Run]:
 
 @pytest.mark.parametrize("run", QUICK, ids=str)
 def test_promises_hold_after_a_crash_in_a_few_workloads(run: Run, folder: Path) -> None:
-    """The quick part: a seeded choice of states."""
+    """The quick part checks a seeded selection of states."""
     counts = explore(run, folder)
     assert counts.opened >= run.most
 
@@ -75,7 +75,7 @@ def test_promises_hold_after_a_crash_in_a_few_workloads(run: Run, folder: Path) 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("run", [*_fixed_runs(), *_random_runs()], ids=str)
 def test_promises_hold_after_a_crash_anywhere(run: Run, folder: Path, tell: Callable[[str], None]) -> None:
-    """Workloads of up to three operations, chosen ones and drawn ones."""
+    """Workloads have up to three operations; some are given, some random."""
     counts = explore(run, folder)
     tell(f"{run}: {counts}")
     _total.append(counts)
@@ -86,7 +86,7 @@ _total: list[Counts] = []
 
 @pytest.mark.exhaustive
 def test_all_of_them_together(tell: Callable[[str], None]) -> None:
-    """Both counts, over all workloads of this run."""
+    """Report both counts over all workloads of this run."""
     total = sum_of(_total)
     tell(f"crash points together: {total}")
     assert total.opened > 0

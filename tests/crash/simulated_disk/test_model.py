@@ -1,4 +1,4 @@
-"""The model of a disk itself: what is recorded is what was done, and what may be lost is lost in some state."""
+"""The model of a disk itself: it records all operations, and each possible loss occurs in some state."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.crash
 
 
 def states_after(root: Path, act: Callable[[Path, Recorder], None]) -> list[Tree]:
-    """Everything that a power cut behind *act* may leave."""
+    """Return every state that a power cut after *act* may leave."""
     root.mkdir(exist_ok=True)
     with Recorder(root) as recorder:
         act(root, recorder)
@@ -33,7 +33,7 @@ def states_after(root: Path, act: Callable[[Path, Recorder], None]) -> list[Tree
 
 
 def test_steps_are_those_of_the_real_storage(tmp_path: Path) -> None:
-    """Each call of DiskStorage, in its order, with what it bundles."""
+    """Each call of DiskStorage is recorded, in order, with all its system calls."""
     with Recorder(tmp_path) as recorder:
         replace_file(DiskStorage(), tmp_path / "small", b"new")
     assert recorder.trace == [
@@ -64,7 +64,7 @@ def test_mapped_words_are_writes(tmp_path: Path) -> None:
 
 
 def test_unsynced_pages_are_there_in_any_combination(tmp_path: Path) -> None:
-    """A write over three pages: eight states; after a sync one."""
+    """A write over three pages gives eight states; after a sync there is one."""
 
     def act(root: Path, recorder: Recorder) -> None:
         storage = DiskStorage()
@@ -82,7 +82,7 @@ def test_unsynced_pages_are_there_in_any_combination(tmp_path: Path) -> None:
 
 
 def test_a_name_is_lost_until_its_folder_is_synced(tmp_path: Path) -> None:
-    """Syncing the file alone does not keep it; a rename is there or not, never half."""
+    """A sync of the file alone does not keep it; a rename is there or not, never half."""
 
     def act(root: Path, recorder: Recorder) -> None:
         descriptor = os.open(root / "a", os.O_RDWR | os.O_CREAT, 0o644)
@@ -99,7 +99,7 @@ def test_a_name_is_lost_until_its_folder_is_synced(tmp_path: Path) -> None:
 
 
 def test_a_size_may_be_older_than_the_bytes(tmp_path: Path) -> None:
-    """What was appended is there, missing, or zero bytes."""
+    """The appended data is there, missing, or zero bytes."""
 
     def act(root: Path, recorder: Recorder) -> None:
         storage = DiskStorage()

@@ -1,4 +1,4 @@
-"""The suite notices when the code does not keep its promises."""
+"""The suite detects code that does not keep its promises."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _QUICK = ("no fdatasync of the log", "no sync of the journal", "publish before b
     "mutation", [name if name in _QUICK else pytest.param(name, marks=pytest.mark.exhaustive) for name in MUTATIONS]
 )
 def test_the_suite_notices(mutation: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A state is found in which a promise is broken; without the mutation there is none."""
+    """A state with a broken promise is found; without the mutation there is none."""
     with monkeypatch.context() as patch:
         storage = MUTATIONS[mutation](patch)
         with pytest.raises(PromiseBroken):
@@ -41,13 +41,13 @@ def test_the_suite_notices(mutation: str, folder: Path, monkeypatch: pytest.Monk
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("run", sorted(set(SEEN_BY.values()), key=str), ids=str)
 def test_there_is_nothing_to_notice_without_them(run: Run, folder: Path) -> None:
-    """The same runs over the real code."""
+    """The runs are the same, over the real code."""
     explore(run, folder)
 
 
 @pytest.mark.exhaustive
 def test_the_suite_notices_that_positions_are_not_checked(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A record that says it lies elsewhere is taken for one: the flips of that field go unnoticed."""
+    """A record with another PHYSICALOFFSET is accepted: the flips of that field are not detected."""
     drop_position_check(monkeypatch)
     with pytest.raises(AssertionError, match="physical_offset"):
         flip_all("single record", "in the middle", folder, every=1, built=1 << 30)

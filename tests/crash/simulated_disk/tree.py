@@ -1,4 +1,4 @@
-"""Tree: the content of a folder, as plain values, and putting it on a disk."""
+"""Tree: the content of a folder as plain values, and its creation on a disk."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ class Tree(NamedTuple):
     folders: tuple[str, ...] = ()
 
     def key(self) -> frozenset[tuple[str, bytes]]:
-        """Equal for equal trees."""
+        """Return a key that is equal for equal trees."""
         return frozenset([*self.files.items(), *((folder, b"/") for folder in self.folders)])
 
 
 def read_tree(root: Path) -> Tree:
-    """What lies below *root*."""
+    """Return the content below *root*."""
     files, folders = {}, []
     for path in sorted(root.rglob("*")):
         place = str(path.relative_to(root))
@@ -32,7 +32,7 @@ def read_tree(root: Path) -> Tree:
 
 
 def put_tree(tree: Tree, root: Path) -> Path:
-    """*root* with exactly that below it."""
+    """Make *root* contain exactly the tree."""
     shutil.rmtree(root, ignore_errors=True)
     root.mkdir(parents=True)
     for folder in tree.folders:

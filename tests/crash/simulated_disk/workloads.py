@@ -1,4 +1,4 @@
-"""Workloads: what clients and operators do while the recorder looks on. One step is one operation."""
+"""Workloads: clients' and operators' actions under the recorder. One step is one operation."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from .recorder import Recorder
 
 SIMPLE, BATCHES = "t", "b"
 BIG = 3900  # two such bodies fill a file
-_LONG_AGO_HOURS = 1  # times of records are faked, and old
+_LONG_AGO_HOURS = 1  # store times are simulated, and in the past
 _TRIES = 50
 
 
@@ -50,7 +50,7 @@ class Session:
     # -- steps --------------------------------------------------------------------------------------------------------
 
     def append(self, *, count: int = 1, body_size: int = 40, topic: str = SIMPLE, batches: int = 1) -> None:
-        """Batches sent at the same time."""
+        """Send batches concurrently."""
         all_sent = [Sent(self._number + i, topic, count, body_size, inner=topic == BATCHES) for i in range(batches)]
         self._number += batches
         for sent in all_sent:
@@ -61,7 +61,7 @@ class Session:
             self._recorder.note(ACKNOWLEDGED, place)
 
     def build(self) -> None:
-        """The pipeline starts, catches up and stops."""
+        """Start the pipeline, let it catch up, and stop it."""
         drain(self._recorder.root, self._storage)
 
     def create_topic(self, name: str = "new", **fields: Any) -> None:
@@ -74,16 +74,16 @@ class Session:
         self._recorder.note(TOPIC_DELETED, name)
 
     def checkpoint(self) -> None:
-        """What the keeper does every 100 ms."""
+        """Write the checkpoint, as the writer does every 100 ms."""
         self._writer.store.make_committed_durable()
 
     def restart(self) -> None:
-        """A clean stop of the writer, which saves its queue offsets, and a start."""
+        """Stop the writer in order, which saves its queue offsets, and start it."""
         self._writer.close()
         self._writer = self._open()
 
     def expire(self) -> None:
-        """Retention looks for files that are old enough, as it does every ten seconds."""
+        """Run retention, as the writer does every ten seconds."""
         self._recorder.note(EXPIRING)
         for _ in range(_TRIES):  # it waits for the queue offsets to be saved
             if self._writer.expire():
@@ -91,7 +91,7 @@ class Session:
             time.sleep(0.002)
 
     def put_offset(self, offset: int = 1) -> None:
-        """A consumer says how far it is."""
+        """Commit a consumer's offset."""
         key = ("g", SIMPLE, 0)
         self._recorder.note(OFFSET_PUTTING, (*key, offset))
         offsets = ConsumerOffsets(self._writer.store.paths, self._storage)
@@ -100,7 +100,7 @@ class Session:
         self._recorder.note(OFFSET_PUT, (*key, offset))
 
     def end(self) -> None:
-        """The machine stops here."""
+        """Stop the machine."""
         self._writer.abandon()
 
 
@@ -123,9 +123,10 @@ STEPS: dict[str, Step] = {
 
 
 def record(root: Path, steps: Sequence[str], storage: Storage | None = None, **settings: Any) -> tuple[Recorder, int]:
-    """(what the steps did, number of the first operation of the steps themselves).
+    """Return the steps' recorder, and the number of the first operation of the steps themselves.
 
-    Before them a store is begun, with both kinds of topics and a first batch in each. Crashes in that are the same for
+    Before them a store is created, with both kinds of topics and a first batch in each. Crashes in that are the same
+    for
     every workload: see the workload without steps.
     """
     root.mkdir(parents=True)
@@ -144,5 +145,5 @@ def record(root: Path, steps: Sequence[str], storage: Storage | None = None, **s
             end = len(recorder.trace)
         finally:
             session.end()
-    del recorder.trace[end:]  # what the threads did while they were ended
+    del recorder.trace[end:]  # operations of the threads while they were stopped
     return recorder, first

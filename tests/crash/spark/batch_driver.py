@@ -1,4 +1,4 @@
-"""A driver that writes numbers to a topic, slowly, while somebody kills what its tasks run in."""
+"""A driver that writes numbers to a topic slowly, while a test kills the processes of its tasks."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from pyspark.sql import SparkSession
 
 ROWS = 200_000
 _TASKS = 4
-_PAUSE_S = 0.3  # a batch of 10,000 rows: there is time to kill somebody in the middle of a task
+_PAUSE_S = 0.3  # per batch of 10,000 rows: leaves time for a kill in the middle of a task
 
 
 def slowly(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The same."""
+    """Yield the same batches slowly."""
     for batch in batches:
         time.sleep(_PAUSE_S)
         yield batch

@@ -29,7 +29,7 @@ def main() -> None:
             for start in range(0, batch.num_rows, ROWS):
                 yield batch.slice(start, ROWS)
                 if given["run"] < given["kills"] and start >= ROWS * given["run"]:
-                    time.sleep(0.3)  # what came so far is sent, or is being sent
+                    time.sleep(0.3)  # the rows so far are sent, or being sent
                     os.kill(java, signal.SIGKILL)
                     os.kill(driver, signal.SIGKILL)
 

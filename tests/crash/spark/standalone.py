@@ -19,7 +19,7 @@ _CLASS = "org.apache.spark.deploy"
 
 @contextlib.contextmanager
 def standalone_cluster(folder: Path, *, cores: int) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
-    """(the master's address, the worker's process, whose children are the executors) until the block ends."""
+    """Yield the master's address, and the worker's process, whose children are the executors."""
     port = free_port()
     address = f"spark://{_HOST}:{port}"
     master = ("master.Master", "--host", _HOST, "--port", str(port), "--webui-port", str(free_port()))

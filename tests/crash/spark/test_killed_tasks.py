@@ -1,4 +1,4 @@
-"""What a task runs in is killed while it writes: a Python worker, or the whole executor."""
+"""A task's Python worker, or its whole executor, is killed while it writes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _MOST_FAILURES = 50  # of one task: nearly every kill is one
 
 @pytest.fixture(scope="module")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStack]:
-    """One that remembers a batch of each queue, no more: the key index must tell what was sent."""
+    """Run a stack that remembers only one batch per queue, so that the key index must show which rows were sent."""
     environment = {"TIDEMARK_IDEMPOTENCE_WINDOW_BATCHES": "1"}
     with LocalStack(tmp_path_factory.mktemp("stack") / "data", environment=environment) as stack:
         yield stack
@@ -39,7 +39,7 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStack]:
 def write_while_killing(
     stack: LocalStack, topic: str, master: str, conf: dict[str, str], victims: Callable[[int], list[psutil.Process]]
 ) -> None:
-    """A job that comes to its end although *victims* (of a driver's process id) are killed, after some rows each."""
+    """Run a job to its end although *victims* (of a driver's process id) are killed, after some rows each."""
     with Topics(stack.writer_address) as topics:
         topics.create(topic, queues=2)
     services = {"writers": stack.writer_address, "url": stack.query_url}
@@ -59,7 +59,7 @@ def write_while_killing(
 
 
 def written(query: Query, topic: str) -> int:
-    """Messages of it that may be read."""
+    """Return the number of visible messages of the topic."""
     return sum(int(queue["max_offset"]) for queue in query.get(f"/v1/topics/{topic}")["queues"])
 
 
@@ -71,7 +71,7 @@ def until(condition: Callable[[], bool]) -> None:
 
 
 def require_each_row_once(stack: LocalStack, topic: str) -> None:
-    """In the topic, by what a consumer gets."""
+    """Require each row once in the topic, as a consumer reads it."""
     bodies = Counter[int]()
     with Consumer([topic], url=stack.query_url) as consumer:
         while (table := consumer.poll_table(timeout_s=3)) is not None:
@@ -80,7 +80,7 @@ def require_each_row_once(stack: LocalStack, topic: str) -> None:
 
 
 def python_workers(driver: int) -> list[psutil.Process]:
-    """Those that run tasks: forks of Spark's daemon, which lives on. They look as it does."""
+    """Return the processes that run tasks: forks of Spark's daemon with the same command line; the daemon survives."""
     with contextlib.suppress(psutil.NoSuchProcess):
         daemons = [one for one in psutil.Process(driver).children(recursive=True) if is_running(one, _DAEMON)]
         return [child for daemon in daemons for child in daemon.children() if is_running(child, _DAEMON)]
@@ -88,20 +88,20 @@ def python_workers(driver: int) -> list[psutil.Process]:
 
 
 def is_running(process: psutil.Process, program: str) -> bool:
-    """Whether *process* is one of *program*, and was not killed yet."""
+    """Return True if *process* runs *program*, and was not killed yet."""
     with contextlib.suppress(psutil.NoSuchProcess, psutil.ZombieProcess):
         return program in process.cmdline()
     return False
 
 
 def test_python_workers_that_are_killed_lose_and_double_nothing(stack: LocalStack) -> None:
-    """All of both tasks that run, in the middle of their rows."""
+    """All workers of both running tasks are killed in the middle of their rows."""
     write_while_killing(stack, "workers", f"local[2,{_MOST_FAILURES}]", {}, python_workers)
     require_each_row_once(stack, "workers")
 
 
 def test_an_executor_that_is_killed_loses_and_doubles_nothing(stack: LocalStack, tmp_path: Path) -> None:
-    """Of two; what its Python workers still send meets what the next attempt sends."""
+    """One of two is killed; rows that its Python workers still send coincide with those of the next attempt."""
     conf = {
         "spark.executor.cores": "1",
         "spark.executor.memory": "512m",

@@ -1,8 +1,9 @@
-"""Which bytes of a record are covered by a check, from the field table of the format (docs/format.md §2).
+"""The bytes of a record that some check covers, from the field table of the format (docs/format.md §2).
 
-RocketMQ's format has a checksum for the body alone. What else is covered is covered because it must agree with
-something: lengths with each other, the position with the place, the magic with itself. The rest may be anything: a
-record whose queue offset was changed on disk *is* a record with that queue offset, for a broker as for us.
+RocketMQ's format has a checksum only for the body. Other fields are covered by consistency: lengths with each other,
+the
+position with the place, the magic with its value. The rest may be anything: a record whose queue offset was changed on
+disk *is* a record with that queue offset, for a broker as for Tidemark.
 """
 
 from __future__ import annotations
@@ -32,16 +33,16 @@ UNCHECKED = frozenset(
         "prepared_transaction_offset",
         "topic",
         "properties",
-        "sys_flag",  # but for the two bits of the hosts' sizes, which move every length
+        "sys_flag",  # except for the two bits of the hosts' sizes, which shift every length
     }
 )
-# What is noticed of these: a queue offset that cannot be (see `is_possible`), and INNER_NUM or INNER_BASE in the
-# properties of an inner batch that is no number any more.
+# Detected changes of these: an impossible queue offset (see `is_possible`), and INNER_NUM or INNER_BASE in the
+# properties of an inner batch that is no longer a number.
 _HOST_BITS = int(SysFlag.BORN_HOST_V6 | SysFlag.STORE_HOST_V6)
 
 
 class Field(NamedTuple):
-    """A stretch of one record, [start, end) in bytes from the record's start."""
+    """A part of one record, [start, end) in bytes from the record's start."""
 
     name: str
     start: int
@@ -49,7 +50,7 @@ class Field(NamedTuple):
 
 
 def fields_of(record: bytes) -> list[Field]:
-    """All fields of a V1 record with IPv4 hosts, without a gap."""
+    """Return all fields of a V1 record with IPv4 hosts, without a gap."""
     assert HEAD.fields is not None
     fields = [Field(name, at, at + kind.itemsize) for name, (kind, at) in ((n, f[:2]) for n, f in HEAD.fields.items())]
     (body_length,) = struct.unpack_from(">i", record, fields[-1].start)
@@ -66,9 +67,9 @@ def fields_of(record: bytes) -> list[Field]:
 
 
 def is_checked(record: bytes, at: int, bit: int, *, before: int | None) -> bool:
-    """Whether a flip of this bit (of 8) of byte *at* must be noticed.
+    """Return True if a flip of this bit (of 8) of byte *at* must be detected.
 
-    before: physical offset of the queue's record before this one; None for its first
+    before: physical offset of the queue's previous record; None for its first
     """
     fields = {field.name: field for field in fields_of(record)}
     field = next(field for field in fields.values() if field.start <= at < field.end)
@@ -83,7 +84,7 @@ def is_checked(record: bytes, at: int, bit: int, *, before: int | None) -> bool:
 
 
 def _is_possible(record: bytes, flipped: bytes, before: int | None) -> bool:
-    """Whether as many records as the flipped queue offset says can lie between this one and the one before."""
+    """Return True if the flipped queue offset allows for enough records between this one and the previous one."""
     (was, place), (now,) = struct.unpack_from(">qq", record, 20), struct.unpack_from(">q", flipped, 20)
     if not 0 <= now <= 1 << 58:
         return False
@@ -91,7 +92,7 @@ def _is_possible(record: bytes, flipped: bytes, before: int | None) -> bool:
 
 
 def _has_inner_numbers(properties: bytes) -> bool:
-    """Whether both are decimal, or one is missing: then the record counts as a single message."""
+    """Return True if both are decimal, or one is missing: then the record counts as a single message."""
     entries = decode_properties(properties)
     if not {"INNER_NUM", "INNER_BASE"} <= entries.keys():
         return True

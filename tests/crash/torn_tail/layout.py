@@ -1,4 +1,4 @@
-"""Small stores whose last batch is of each kind and lies at each kind of place, and ways to spoil its bytes."""
+"""Small stores with a last batch of each kind at each kind of position, and ways to damage its bytes."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ BEFORE = {
 
 
 class Layout(NamedTuple):
-    """A store as a killed writer left it, all of it written; and where its last batch lies."""
+    """A killed writer's store, completely written, and the position of its last batch."""
 
     tree: Tree
     promises: Promises  # the last batch is sent, the others are acknowledged
     start: int
     end: int
-    place_before: int | None  # physical offset of the record before it in its queue
+    place_before: int | None  # physical offset of its queue's previous record
 
     @property
     def file(self) -> str:
-        """The log file of the last batch."""
+        """Return the log file of the last batch."""
         return f"commitlog/{self.start - self.start % SEGMENT_SIZE:020d}"
 
     def spoiled(self, at: int, data: bytes) -> Tree:
-        """The store with other bytes from physical offset *at* on."""
+        """Return the store with other bytes from physical offset *at* on."""
         place = at % SEGMENT_SIZE
         content = self.tree.files[self.file]
         return Tree(
@@ -51,12 +51,12 @@ class Layout(NamedTuple):
         )
 
     def bytes_at(self, at: int, end: int) -> bytes:
-        """Bytes of the last batch's file."""
+        """Return bytes of the last batch's file."""
         return self.tree.files[self.file][at % SEGMENT_SIZE :][: end - at]
 
 
 def lay_out(root: Path, kind: str, place: str) -> Layout:
-    """Written by the real writer, which is then killed."""
+    """Write the store with the real writer, which is then killed."""
     promises = Promises()
     root.mkdir(parents=True)
     with booted(FIRST):
@@ -85,7 +85,7 @@ def lay_out(root: Path, kind: str, place: str) -> Layout:
 
 
 class Spoiling(NamedTuple):
-    """One way to spoil one place."""
+    """One kind of damage at one position."""
 
     way: str
     at: int
@@ -93,9 +93,9 @@ class Spoiling(NamedTuple):
 
 
 def spoilings(layout: Layout) -> Iterator[Spoiling]:
-    """For every byte of the last batch: all from there on cut away, eight bytes made zero, one bit flipped.
+    """For every byte of the last batch, yield a cut there, eight zeroed bytes, and one flipped bit.
 
-    Where that changes nothing it is left out.
+    Damage that changes nothing is left out.
     """
     for at in range(layout.start, layout.end):
         rest = layout.end - at

@@ -1,4 +1,4 @@
-"""The last batch, changed at every byte below the durable floor: that is damage. Nothing is cut, it is told."""
+"""The last batch, changed at every byte below the durable floor: that is damage. Nothing is cut, and it is reported."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ PLACES = list(itertools.product(KINDS, BEFORE))
 
 
 def records_of(layout: Layout) -> list[tuple[int, bytes]]:
-    """(physical offset, bytes) of the last batch's records."""
+    """Return (physical offset, bytes) of the last batch's records."""
     records, at = [], layout.start
     while at < layout.end:
         size = int.from_bytes(layout.bytes_at(at, at + 4), "big")
@@ -42,7 +42,7 @@ def records_of(layout: Layout) -> list[tuple[int, bytes]]:
 
 
 class Damaged:
-    """Opens one store again and again, damaged in different ways below the floor."""
+    """Opens one store repeatedly, with different damage below the floor."""
 
     def __init__(self, layout: Layout, root: Path) -> None:
         self._layout = layout
@@ -53,7 +53,7 @@ class Damaged:
         put_tree(with_floor(tree, self._layout.end), self.root)
 
     def damages(self) -> list[tuple[int, int]]:
-        """(physical offset, size) of what recovery finds; it must not change a byte, nor end the log earlier."""
+        """Return (physical offset, size) of recovery's findings; it must not change a byte, nor end the log earlier."""
         log = self.root / "commitlog"
         before = {path.name: path.read_bytes() for path in log.iterdir()}
         store = open_store(self._settings, DiskStorage())
@@ -63,7 +63,7 @@ class Damaged:
         return [(damage.physical_offset, damage.size) for damage in store.recovered.damages]
 
     def build_and_read(self) -> tuple[set[int], list[bytes]]:
-        """(places the ledger names, bodies that readers see), after an append behind the damage that must work."""
+        """Append after the damage; return the places in the ledger, and the bodies that readers get."""
         with InProcessWriter(self.root, **SETTINGS) as writer:
             (answer,) = writer.append(Sent(50, SIMPLE).request())
             assert not isinstance(answer, StoreError), answer
@@ -76,7 +76,7 @@ class Damaged:
 
 
 def others_of(layout: Layout, damaged: Iterable[int]) -> list[bytes]:
-    """Bodies that have nothing to do with the records at these places, the later append among them."""
+    """Return the bodies of all records except those at these places, including the later append."""
     (sent,) = (sent for sent in layout.promises.sent.values() if sent.number not in layout.promises.acknowledged)
     whole = [one for one in layout.promises.sent.values() if one is not sent]
     bodies = [one.body(i) for one in (*whole, Sent(50, SIMPLE)) for i in range(one.messages)]
@@ -87,7 +87,7 @@ def others_of(layout: Layout, damaged: Iterable[int]) -> list[bytes]:
 
 
 def flip_all(kind: str, place: str, folder: Path, *, every: int, built: int) -> Counter[str]:
-    """Flip a bit of every *every*-th byte; of these, build and read every *built*-th. What was noticed, by field."""
+    """Flip a bit of every *every*-th byte; build and read every *built*-th of these. Return the detections by field."""
     layout = lay_out(folder / "made", kind, place)
     damaged = Damaged(layout, folder / "state")
     noticed: Counter[str] = Counter()
@@ -122,7 +122,7 @@ def flip_all(kind: str, place: str, folder: Path, *, every: int, built: int) -> 
 
 @pytest.mark.parametrize(("kind", "place"), PLACES)
 def test_some_flipped_bits_below_the_floor(kind: str, place: str, folder: Path) -> None:
-    """The quick part: every 23rd byte."""
+    """The quick part flips every 23rd byte."""
     assert flip_all(kind, place, folder, every=23, built=3)["noticed"] > 0
 
 
@@ -131,7 +131,7 @@ def test_some_flipped_bits_below_the_floor(kind: str, place: str, folder: Path) 
 def test_a_flipped_bit_of_every_byte_below_the_floor(
     kind: str, place: str, folder: Path, tell: Callable[[str], None]
 ) -> None:
-    """What is noticed, and what cannot be, is exactly what the field table says (docs/guarantees.md)."""
+    """The detected and the undetectable flips are exactly those of the field table (docs/guarantees.md)."""
     noticed = flip_all(kind, place, folder, every=1, built=1 if place == "in the middle" else 7)
     without_check = {name: count for name, count in noticed.items() if name != "noticed"}
     assert UNCHECKED - {"queue_offset"} <= set(without_check) <= UNCHECKED
@@ -144,7 +144,7 @@ def test_a_flipped_bit_of_every_byte_below_the_floor(
 @pytest.mark.exhaustive
 @pytest.mark.parametrize(("kind", "place"), PLACES)
 def test_cut_at_every_byte_below_the_floor(kind: str, place: str, folder: Path, tell: Callable[[str], None]) -> None:
-    """What is missing was promised: it is told, from the record on that is not whole; nothing else is lost."""
+    """The missing data was promised: it is reported from the first incomplete record on; nothing else is lost."""
     layout = lay_out(folder / "made", kind, place)
     damaged = Damaged(layout, folder / "state")
     records = records_of(layout)

@@ -1,4 +1,4 @@
-"""The last batch, torn at every byte above the durable floor: the log ends before it, and goes on there."""
+"""The last batch, torn at every byte above the durable floor: the log ends before it, and continues there."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ PLACES = list(itertools.product(KINDS, BEFORE))
 
 
 def with_floor(tree: Tree, floor: int) -> Tree:
-    """The checkpoint on disk says *floor*, as it does when its last page was not written back."""
+    """Set the floor in the checkpoint on disk, as if its last page was not written back."""
     return Tree(
         {**tree.files, "checkpoint": bytes(32) + floor.to_bytes(8, "big") + bytes(CHECKPOINT_SIZE - 40)}, tree.folders
     )
 
 
 def check_all(layout: Layout, chosen: Sequence[Spoiling], folder: Path) -> None:
-    """Each is a torn tail, after a kill as after a power cut: nothing of the batch is kept, all else holds."""
+    """Check that each is a torn tail, after a kill and a power cut: nothing of the batch is kept, all else holds."""
     checker = Checker(folder / "state", folder / "scratch", **SETTINGS)
     for number, (way, at, tree) in enumerate(chosen):
         put_tree(with_floor(tree, layout.start), checker.root)
@@ -43,7 +43,7 @@ def check_all(layout: Layout, chosen: Sequence[Spoiling], folder: Path) -> None:
 
 @pytest.mark.parametrize(("kind", "place"), PLACES)
 def test_torn_at_some_bytes(kind: str, place: str, folder: Path) -> None:
-    """The quick part: every 41st of them, so that each way meets many fields."""
+    """The quick part tears every 41st byte, so that each kind of damage meets many fields."""
     layout = lay_out(folder / "made", kind, place)
     check_all(layout, list(spoilings(layout))[::41], folder)
 
@@ -51,7 +51,7 @@ def test_torn_at_some_bytes(kind: str, place: str, folder: Path) -> None:
 @pytest.mark.exhaustive
 @pytest.mark.parametrize(("kind", "place"), PLACES)
 def test_torn_at_every_byte(kind: str, place: str, folder: Path, tell: Callable[[str], None]) -> None:
-    """Cut, zeroed and flipped."""
+    """The batch is cut, zeroed and flipped."""
     layout = lay_out(folder / "made", kind, place)
     chosen = list(spoilings(layout))
     check_all(layout, chosen, folder)
@@ -59,7 +59,7 @@ def test_torn_at_every_byte(kind: str, place: str, folder: Path, tell: Callable[
 
 
 def test_whole_it_is_kept(folder: Path) -> None:
-    """The same stores, not spoiled: the batch was never answered, and is there."""
+    """The stores are the same, without damage: the batch was never answered, and is there."""
     for kind, place in PLACES:
         layout = lay_out(folder / kind / place, kind, place)
         checker = Checker(folder / "state", folder / "scratch", **SETTINGS)

@@ -1,4 +1,4 @@
-"""Fixtures of the writer's crash tests: the writer as a process of its own."""
+"""Fixtures of the writer's crash tests: the writer as a separate process."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from .process import WriterProcess
 
 @pytest.fixture
 def start_writer(tmp_path: Path) -> Iterator[Callable[..., WriterProcess]]:
-    """start_writer(NAME=value, ...) starts `python -m services.writer` on tmp_path/store; all end with the test."""
+    """Yield start_writer(NAME=value, ...), which starts `python -m services.writer` on tmp_path/store; all end with the
+    test.
+    """
     processes: list[WriterProcess] = []
 
     def start(**settings: object) -> WriterProcess:

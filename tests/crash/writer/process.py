@@ -1,4 +1,4 @@
-"""`python -m services.writer` as a process of its own, and a client that loads it until it dies."""
+"""`python -m services.writer` as a separate process, and a client that loads it until it dies."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SEGMENT_SIZE = 1 << 20
 
 
 class WriterProcess:
-    """Settings are given by their environment names without the prefix."""
+    """A writer process. Settings are given by their environment names without the prefix."""
 
     def __init__(self, root: Path, **settings: object) -> None:
         self.root = root
@@ -45,7 +45,7 @@ class WriterProcess:
         self._channel: grpc.Channel | None = None
 
     def wait_until_started(self) -> Self:
-        """Until it serves, or AssertionError with what it said."""
+        """Wait until it serves; raise AssertionError with its output if it does not."""
         for line in self._read_lines():
             if self.events and self.events[-1].get("event") == "writer_started":
                 self.address = f"127.0.0.1:{self.events[-1]['port']}"
@@ -66,22 +66,22 @@ class WriterProcess:
             yield line
 
     def event(self, name: str) -> dict[str, Any]:
-        """The first event of this name."""
+        """Return the first event of this name."""
         return next(event for event in self.events if event["event"] == name)
 
     def terminate(self) -> int:
-        """SIGTERM; the exit code."""
+        """Send SIGTERM; return the exit code."""
         self._process.send_signal(signal.SIGTERM)
         return self.wait()
 
     def wait(self) -> int:
-        """The exit code, when it has ended by itself."""
+        """Wait for its end; return the exit code."""
         code = self._process.wait(30)
         self._close()
         return code
 
     def kill(self) -> None:
-        """kill -9."""
+        """Send SIGKILL."""
         self._process.kill()
         self._process.wait(30)
         self._close()
@@ -95,7 +95,7 @@ class WriterProcess:
 
 
 class Load:
-    """Streams batches of two messages, bodies ``<name>:<number>:<0|1>``, to four queues; knows what was answered."""
+    """Streams batches of two messages, bodies ``<name>:<number>:<0|1>``, to four queues; records the answers."""
 
     def __init__(self, writer: WriterProcess, name: str, *, body_size: int = 200) -> None:
         self._name = name
@@ -110,7 +110,7 @@ class Load:
         self._thread.start()
 
     def body(self, number: int, part: int) -> bytes:
-        """Body of one message."""
+        """Return the body of one message."""
         return b"%s:%d:%d:" % (self._name.encode(), number, part) + b"." * self._body_size
 
     def _requests(self) -> Iterator[pb.AppendStreamRequest]:
@@ -140,14 +140,14 @@ class Load:
             self._stop.set()
 
     def wait_for(self, acknowledged: int) -> None:
-        """Until so many batches are."""
+        """Wait until *acknowledged* batches are acknowledged."""
         deadline = time.monotonic() + 60
         while len(self.acknowledged) < acknowledged:
             assert time.monotonic() < deadline, f"{len(self.acknowledged)} of {acknowledged}"
             time.sleep(0.002)
 
     def stop(self) -> None:
-        """Send no more, and wait for what is outstanding or for the writer's death."""
+        """Stop sending, and wait for the outstanding answers or for the writer's death."""
         self._stop.set()
         self._thread.join(30)
         assert not self._thread.is_alive()

@@ -1,4 +1,4 @@
-"""A disk that is really full: a small tmpfs, where it can be mounted."""
+"""A disk that is really full: a small tmpfs, if it can be mounted."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.crash
 
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Path]:
-    """12 MiB."""
+    """Mount 12 MiB."""
     with small_disk(tmp_path / "disk", "12m") as disk:
         yield disk
 
@@ -39,7 +39,7 @@ def append(writer: WriterProcess, number: int, size: int) -> pb.AppendBatchRespo
 
 
 def test_full_disk_is_told_and_overcome(disk: Path) -> None:
-    """Refused with DISK_FULL while there is no space, taken when it is back; nothing refused is stored."""
+    """Appends are refused with DISK_FULL without space, and accepted when it is back; nothing refused is stored."""
     writer = WriterProcess(disk / "store").wait_until_started()
     acknowledged: list[int] = []
     refused: list[Refusal] = []
@@ -60,7 +60,7 @@ def test_full_disk_is_told_and_overcome(disk: Path) -> None:
 
 
 def test_stop_on_a_full_disk_is_in_order(disk: Path) -> None:
-    """What cannot be saved is found in the log at the next start."""
+    """Unsaved data is found in the log at the next start."""
     writer = WriterProcess(disk / "store").wait_until_started()
     while not isinstance(append(writer, 0, 100_000), Refusal):
         pass

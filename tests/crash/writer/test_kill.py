@@ -1,4 +1,4 @@
-"""kill -9 of a writer under load, and starts after it: acknowledged ⊆ stored ⊆ sent, each once, in order."""
+"""SIGKILL of a writer under load, and restarts: acknowledged ⊆ stored ⊆ sent, each once, in order."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ONE = wire_batch((b"x", b"", 0))
 
 
 def check_store(root: Path, loads: list[Load]) -> None:
-    """The promise, from the bytes on disk alone."""
+    """Check the promise from the bytes on disk alone."""
     next_offsets: dict[int, int] = {}
     places: dict[bytes, tuple[int, int, int]] = {}
     for physical_offset, record in stored_places(root):
@@ -44,7 +44,7 @@ def check_store(root: Path, loads: list[Load]) -> None:
 
 @pytest.mark.parametrize("flush_mode", ["sync", "async"])
 def test_kill_under_load_loses_nothing_acknowledged(start_writer: StartWriter, tmp_path: Path, flush_mode: str) -> None:
-    """Killed twice under load, also across rolls; then a clean stop. A process's death loses nothing in async mode."""
+    """It is killed twice under load, also across rolls, then stopped. A process's death loses nothing in async mode."""
     loads = []
     for number, batches in enumerate((2_000, 800)):  # a file holds about 1,600
         writer = start_writer(FLUSH_MODE=flush_mode)
@@ -66,7 +66,7 @@ def test_kill_under_load_loses_nothing_acknowledged(start_writer: StartWriter, t
 
 
 def test_batches_in_flight_at_a_kill_may_be_repeated(start_writer: StartWriter, tmp_path: Path) -> None:
-    """Every batch without an answer is sent again after the restart: all are stored, none twice."""
+    """Every unanswered batch is sent again after the restart: all are stored, none twice."""
     writer = start_writer()
     load = Load(writer, "load")
     load.wait_for(1_000)
@@ -84,7 +84,7 @@ def test_batches_in_flight_at_a_kill_may_be_repeated(start_writer: StartWriter, 
 
 
 def test_restarts_without_writes_change_no_byte(start_writer: StartWriter, tmp_path: Path) -> None:
-    """Killed or stopped, again and again: the log stays as it is (RocketMQ #6665)."""
+    """The writer is killed or stopped repeatedly: the log does not change (RocketMQ #6665)."""
     writer = start_writer()
     load = Load(writer, "load")
     load.wait_for(600)
@@ -99,7 +99,7 @@ def test_restarts_without_writes_change_no_byte(start_writer: StartWriter, tmp_p
 
 
 def test_sigterm_under_load_leaves_a_clean_store(start_writer: StartWriter, tmp_path: Path) -> None:
-    """In flight is answered, later batches are refused, exit code 0, a clean flag, no unused file."""
+    """Batches in flight are answered, later ones are refused; exit code 0, a clean flag, no unused file."""
     writer = start_writer()
     load = Load(writer, "load")
     load.wait_for(800)
@@ -119,7 +119,7 @@ def test_sigterm_under_load_leaves_a_clean_store(start_writer: StartWriter, tmp_
 
 
 def test_second_writer_on_the_same_store_is_refused(start_writer: StartWriter, tmp_path: Path) -> None:
-    """Exit code 1 and one clear line, no traceback; the first goes on."""
+    """It prints one clear line without a traceback, and exits with 1; the first one continues."""
     first = start_writer()
     second = WriterProcess(tmp_path / "store")
     with pytest.raises(AssertionError, match="did not start"):
@@ -144,7 +144,7 @@ def test_second_writer_on_the_same_store_is_refused(start_writer: StartWriter, t
 def test_a_store_that_cannot_be_served_is_told_in_a_line(
     start_writer: StartWriter, tmp_path: Path, prepare: str, settings: dict[str, object], says: str
 ) -> None:
-    """What is wrong and where, no traceback, and nothing is changed. Exit code 2 where settings are what is wrong."""
+    """The line has fault and place, without a traceback, and nothing is changed. Wrong settings give exit code 2."""
     if prepare != "nothing":
         writer = start_writer()
         writer.log.AppendBatch(pb.AppendBatchRequest(topic="t", packed=ONE), timeout=10)

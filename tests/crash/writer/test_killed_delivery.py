@@ -1,4 +1,4 @@
-"""kill -9 of a writer that delivers delayed messages: each is delivered, in order, and once within the window."""
+"""SIGKILL of a writer that delivers delayed messages: each is delivered, in order, and once within the window."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def delivered(root: Path) -> list[Record]:
 
 
 def delay(writer: WriterProcess, numbers: range, *, level: int = 1) -> None:
-    """Messages with that delay, to the four queues in turn."""
+    """Send messages with that delay, to the four queues in turn."""
     for number in numbers:
         wire = wire_batch((b"%d" % number, properties({"DELAY": str(level)}), 0))
         request = pb.AppendBatchRequest(topic="t", queue_id=number % 4, packed=wire)
@@ -49,7 +49,7 @@ def wait_for(root: Path, count: int) -> None:
 
 
 def check(root: Path, count: int) -> None:
-    """All of them, each once, in the order of the level."""
+    """Check that all are there, each once, in the order of the level."""
     records = delivered(root)
     assert [int(record.body) for record in records] == list(range(count))
     for record in records:
@@ -60,7 +60,7 @@ def check(root: Path, count: int) -> None:
 
 
 def test_killed_between_delivery_and_cursor_delivers_once(start_writer: StartWriter, tmp_path: Path) -> None:
-    """All were delivered, and nothing was saved: the next run finds each of them in the log."""
+    """All were delivered, and no offset was saved: the next run finds each of them in the log."""
     root = tmp_path / "store"
     writer = start_writer(DELAY_OFFSET_INTERVAL_MS=NEVER_MS)
     delay(writer, range(20))
@@ -79,7 +79,7 @@ def test_killed_between_delivery_and_cursor_delivers_once(start_writer: StartWri
 
 
 def test_killed_while_it_delivers_loses_and_doubles_nothing(start_writer: StartWriter, tmp_path: Path) -> None:
-    """Killed again and again, wherever it is; the file of offsets is saved all the time, or never."""
+    """The writer is killed repeatedly at any step; the file of offsets is saved continually, or never."""
     root, count = tmp_path / "store", 300
     writer = start_writer(DELAY_OFFSET_INTERVAL_MS=10)
     delay(writer, range(count))
@@ -96,7 +96,7 @@ def test_killed_while_it_delivers_loses_and_doubles_nothing(start_writer: StartW
 
 
 def test_killed_before_anything_is_due_delivers_later(start_writer: StartWriter, tmp_path: Path) -> None:
-    """Neither indexed nor due at the kill; nothing is due before its time."""
+    """They are neither indexed nor due at the kill; none is delivered before its time."""
     root = tmp_path / "store"
     writer = start_writer()
     delay(writer, range(4))

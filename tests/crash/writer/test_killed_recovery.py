@@ -1,4 +1,4 @@
-"""Recovery that is itself killed, at any of its steps, and what stands in its way: the next one finds no damage."""
+"""Recovery that is itself killed, at any of its steps, and obstacles to it: the next one finds no damage."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ STORAGE = DiskStorage()
 
 
 def append(writer: InProcessWriter, *numbers: int) -> list[int]:
-    """Ends of these batches."""
+    """Append these batches; return their ends."""
     ends = []
     for number in numbers:
         (answer,) = writer.append(Sent(number, "t").request())
@@ -41,7 +41,7 @@ def append(writer: InProcessWriter, *numbers: int) -> list[int]:
 
 
 def test_async_store_that_lost_its_end_is_opened_in_sync_mode_and_killed_on_the_way(folder: Path) -> None:
-    """The marks are ahead of what is left. Until a new term says so, the flushed offset must go on to be the floor."""
+    """The marks are ahead of the remaining log. Until a new term is written, the flushed offset must stay the floor."""
     root = folder / "lost"
     with booted(FIRST):
         writer = InProcessWriter(root, commit_log_segment_size_bytes=SEGMENT_SIZE, flush_mode="async")
@@ -72,7 +72,7 @@ def test_async_store_that_lost_its_end_is_opened_in_sync_mode_and_killed_on_the_
 
 
 def test_the_journal_that_recovery_believed_is_synced_before_it_goes(folder: Path) -> None:
-    """Else a power cut in the middle of recovery would cut what was in the log before, and synced by then."""
+    """Otherwise a power cut during recovery would cut data that was already in the log and synced."""
     root = folder / "store"
     with booted(FIRST):
         writer = InProcessWriter(root, commit_log_segment_size_bytes=SEGMENT_SIZE, flush_mode="async")
@@ -88,7 +88,7 @@ def test_the_journal_that_recovery_believed_is_synced_before_it_goes(folder: Pat
 
 @pytest.mark.parametrize("content", [b"", bytes(4096)])
 def test_marks_that_are_only_being_made_do_not_stop_a_writer(tmp_path: Path, content: bytes) -> None:
-    """A pipeline was killed while it made the file: nothing is marked."""
+    """A pipeline was killed while it created the file: nothing is marked."""
     paths = StorePaths(tmp_path)
     paths.indexer.mkdir(parents=True)
     paths.marks.write_bytes(content)
@@ -115,7 +115,7 @@ def test_marks_of_an_older_term_speak_only_of_what_was_not_cut_since(tmp_path: P
 
 
 def test_a_topic_that_was_deleted_behind_lost_records_is_dead_only_up_to_the_end(tmp_path: Path) -> None:
-    """Else what is appended there to a topic of the same name would be dead, too."""
+    """Otherwise messages appended there to a new topic of the same name would be dead, too."""
     paths = StorePaths(tmp_path)
     paths.writer.mkdir(parents=True)
     stones = [Tombstone("lost", 900, {0: 7}), Tombstone("kept", 300, {0: 2})]

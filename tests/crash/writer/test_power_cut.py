@@ -1,4 +1,4 @@
-"""Power cuts with a writer in flush mode `async`: what was not synced is a torn tail, whatever the checkpoint says."""
+"""Power cuts with a writer in flush mode `async`: unsynced data is a torn tail, whatever the checkpoint contains."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ StartWriter = Callable[..., WriterProcess]
 
 
 def append(writer: WriterProcess, body: bytes) -> pb.AppendBatchResponse:
-    """One batch of two messages to queue 0."""
+    """Append one batch of two messages to queue 0."""
     wire = wire_batch((body, b"", 0), (body, b"", 0))
     answer: pb.AppendBatchResponse = writer.log.AppendBatch(
         pb.AppendBatchRequest(topic="t", queue_id=0, packed=wire), timeout=30
@@ -33,9 +33,10 @@ def append(writer: WriterProcess, body: bytes) -> pb.AppendBatchResponse:
 
 
 def run_and_kill(start_writer: StartWriter, paths: StorePaths, flush_mode: str) -> tuple[int, int]:
-    """Append what gets synced, then what in `async` mode does not; kill. The ends of both."""
+    """Append data that is synced, then data that is not in `async` mode; kill. Return both ends."""
     writer = start_writer(FLUSH_MODE=flush_mode, FLUSH_INTERVAL_MS=60_000)
-    flushed = append(writer, b"kept" * 500).end_physical_offset  # the first group is synced at once, then it rests
+    # the first group is synced at once; the flusher then waits
+    flushed = append(writer, b"kept" * 500).end_physical_offset
     deadline = time.monotonic() + 60
     while flush_mode == "async" and read_floor_of_async(paths.flushed) != flushed:
         assert time.monotonic() < deadline
@@ -46,14 +47,14 @@ def run_and_kill(start_writer: StartWriter, paths: StorePaths, flush_mode: str) 
 
 
 def lose(paths: StorePaths, start: int, end: int) -> None:
-    """The disk never got these bytes of the first log file."""
+    """Lose these bytes of the first log file, as if they never reached the disk."""
     with (paths.commit_log / f"{0:020d}").open("r+b") as file:
         file.seek(start)
         file.write(bytes(end - start))
 
 
 def reboot(paths: StorePaths) -> None:
-    """What was written so far was written in an earlier boot of the machine."""
+    """Simulate a reboot: all earlier writes belong to an earlier boot."""
     lines = [line.split() for line in paths.terms.read_text().splitlines()]
     text = "".join(f"{number} {end} another-boot\n" for number, end, _ in lines)
     write_checked(paths.terms, text.encode(), DiskStorage())
@@ -63,7 +64,7 @@ def reboot(paths: StorePaths) -> None:
 def test_what_async_mode_had_not_synced_is_cut_after_a_power_cut(
     start_writer: StartWriter, tmp_path: Path, lost: str
 ) -> None:
-    """The committed offset on disk is ahead of the log: no damage, the log ends at what was synced, and goes on."""
+    """The committed offset on disk is ahead of the log: no damage; the log ends at the synced data, and continues."""
     paths = StorePaths(tmp_path / "store")
     flushed, end = run_and_kill(start_writer, paths, "async")
     page = (flushed // 4096 + 1) * 4096
@@ -84,7 +85,7 @@ def test_what_async_mode_had_not_synced_is_cut_after_a_power_cut(
 def test_what_is_promised_to_be_there_and_is_not_is_damage(
     start_writer: StartWriter, tmp_path: Path, flush_mode: str, rebooted: bool
 ) -> None:
-    """Committed after its sync, or in this boot: nothing is cut, the place is told, appends go on behind it."""
+    """It was committed after its sync, or in this boot: nothing is cut, the place is reported, appends follow it."""
     paths = StorePaths(tmp_path / "store")
     flushed, end = run_and_kill(start_writer, paths, flush_mode)
     lose(paths, flushed, end)

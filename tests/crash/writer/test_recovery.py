@@ -35,7 +35,7 @@ class Log(NamedTuple):
 
 
 def make_log(root: Path, count: int, *, body_size: int = 300) -> Log:
-    """*count* records over two queues of topic T, and files of 8 KiB."""
+    """Write *count* records over two queues of topic T, and files of 8 KiB."""
     fields: list[dict[str, Any]] = [
         {
             "topic": b"T",
@@ -51,7 +51,7 @@ def make_log(root: Path, count: int, *, body_size: int = 300) -> Log:
 
 
 def confirm(paths: StorePaths, offset: int) -> None:
-    """A checkpoint on disk that says so."""
+    """Write a checkpoint with this offset to the disk."""
     checkpoint = Checkpoint.open_to_write(paths.checkpoint, STORAGE)
     checkpoint.set(Field.CONFIRM_PHYSICAL_OFFSET, offset)
     checkpoint.flush()
@@ -59,7 +59,7 @@ def confirm(paths: StorePaths, offset: int) -> None:
 
 
 def run(paths: StorePaths) -> Recovered:
-    """Recovery as a writer runs it at its start."""
+    """Run recovery as a writer does at its start."""
     segments = Segments(MappedFileQueue(paths.commit_log, FILE_SIZE, STORAGE))
     try:
         return recover(paths, segments, rebuild_bytes=1 << 20)
@@ -68,7 +68,7 @@ def run(paths: StorePaths) -> Recovered:
 
 
 def content(paths: StorePaths) -> bytes:
-    """All files, back to back."""
+    """Return all files, concatenated."""
     return b"".join(path.read_bytes() for path in sorted(paths.commit_log.iterdir()))
 
 
@@ -81,7 +81,7 @@ def patch(paths: StorePaths, offset: int, data: bytes) -> None:
 
 
 def test_whole_log_is_recovered_to_its_end(tmp_path: Path) -> None:
-    """Over several files: the end, the queues' next offsets, the youngest time; no byte changes."""
+    """There are several files: the end, the queues' next offsets and the youngest time are right; no byte changes."""
     log = make_log(tmp_path, 60)
     before = content(log.paths)
     recovered = run(log.paths)
@@ -92,9 +92,9 @@ def test_whole_log_is_recovered_to_its_end(tmp_path: Path) -> None:
 
 
 def test_last_record_torn_at_any_byte_is_cut_whole_and_zeroed(tmp_path: Path) -> None:
-    """Whichever prefix of it reached the disk: the log ends before it, behind that are only zero bytes.
+    """Whichever prefix of it reached the disk, the log ends before it, and only zero bytes follow.
 
-    Up to its properties' text (4 bytes), which nothing but our journal covers: see test_torn_batch.
+    The exception is its properties' text (4 bytes), which only the journal covers: see test_torn_batch.
     """
     log = make_log(tmp_path, 3, body_size=20)
     whole = content(log.paths)
@@ -118,7 +118,7 @@ def test_any_wrong_byte_of_the_last_body_cuts_it(tmp_path: Path) -> None:
 
 
 def test_records_behind_a_torn_one_are_zeroed_too(tmp_path: Path) -> None:
-    """Pages reach the disk in any order: nothing above the torn record may come back later, in no file."""
+    """Pages reach the disk in any order: no data above the torn record may come back later, in any file."""
     log = make_log(tmp_path, 60)
     torn = log.places[10]
     patch(log.paths, torn + 100, b"?")
@@ -131,7 +131,7 @@ def test_records_behind_a_torn_one_are_zeroed_too(tmp_path: Path) -> None:
 
 
 def test_one_prepared_file_stays(tmp_path: Path) -> None:
-    """An empty file behind the end is normal after a crash; a second one is removed."""
+    """An empty file after the end is normal after a crash; a second one is removed."""
     log = make_log(tmp_path, 3)
     for start in (FILE_SIZE, 2 * FILE_SIZE):
         (log.paths.commit_log / f"{start:020d}").write_bytes(bytes(FILE_SIZE))
@@ -142,7 +142,9 @@ def test_one_prepared_file_stays(tmp_path: Path) -> None:
 @pytest.mark.parametrize("source", ["checkpoint", "marks"])
 @pytest.mark.parametrize("where", ["size", "magic", "position", "body"])
 def test_damage_below_the_floor_is_not_cut(tmp_path: Path, source: str, where: str) -> None:
-    """Below the confirm offset on disk, or a durable mark, nothing is cut: it is told, and all behind it counts."""
+    """Below the confirm offset on disk, or a durable mark, nothing is cut: it is reported, and all data after it
+    counts.
+    """
     log = make_log(tmp_path, 60)
     if source == "checkpoint":
         confirm(log.paths, log.end)
@@ -162,7 +164,7 @@ def test_damage_below_the_floor_is_not_cut(tmp_path: Path, source: str, where: s
 
 
 def test_damage_below_and_a_torn_end_above_the_floor(tmp_path: Path) -> None:
-    """Both at once: the one is told, the other is cut."""
+    """Both occur at once: the damage is reported, the torn end is cut."""
     log = make_log(tmp_path, 20, body_size=200)
     confirm(log.paths, log.ends[15])
     patch(log.paths, log.places[5] + 95, b"\x7f")
@@ -173,7 +175,7 @@ def test_damage_below_and_a_torn_end_above_the_floor(tmp_path: Path) -> None:
 
 
 def test_last_record_of_a_queue_with_a_damaged_body_keeps_its_number(tmp_path: Path) -> None:
-    """Its header is right, so its queue goes on behind it: numbers are never used again."""
+    """Its header is right, so its queue continues after it: numbers are never reused."""
     log = make_log(tmp_path, 4)
     confirm(log.paths, log.end)
     patch(log.paths, log.places[-1] + 95, b"\x7f")
@@ -189,7 +191,7 @@ def test_blank_record_at_the_end_of_the_last_file_is_overwritten(tmp_path: Path)
 
 
 def test_blank_record_with_an_empty_next_file_leads_there(tmp_path: Path) -> None:
-    """A crash right after a roll: the log goes on at the next file's start."""
+    """After a crash right after a roll the log continues at the next file's start."""
     log = make_log(tmp_path, 30)
     (log.paths.commit_log / f"{FILE_SIZE:020d}").write_bytes(bytes(FILE_SIZE))
     assert run(log.paths).end == FILE_SIZE
@@ -197,7 +199,7 @@ def test_blank_record_with_an_empty_next_file_leads_there(tmp_path: Path) -> Non
 
 
 def test_stale_record_of_an_older_generation_is_no_record(tmp_path: Path) -> None:
-    """Right in itself, but saying that it lies elsewhere: the log ends there (RocketMQ #10017)."""
+    """It is valid but for its PHYSICALOFFSET: the log ends there (RocketMQ #10017)."""
     log = make_log(tmp_path, 5)
     patch(log.paths, log.end, record_bytes(topic=b"T", queue_id=1, queue_offset=2, physical_offset=77))
     assert run(log.paths).end == log.end
@@ -205,14 +207,14 @@ def test_stale_record_of_an_older_generation_is_no_record(tmp_path: Path) -> Non
 
 
 def test_empty_store_ends_at_zero(tmp_path: Path) -> None:
-    """No folder, no files, nothing to tell."""
+    """There is no folder, no file, and no damage."""
     recovered = run(StorePaths(tmp_path))
     assert (recovered.end, len(recovered.offsets), recovered.damages) == (0, 0, [])
 
 
 @pytest.mark.parametrize("confirmed", [-1, 1 << 50])
 def test_absurd_confirm_offsets_do_not_hurt_a_whole_log(tmp_path: Path, confirmed: int) -> None:
-    """Negative counts as none; beyond the files it is their end."""
+    """A negative one counts as none; one beyond the files is their end."""
     log = make_log(tmp_path, 30)
     confirm(log.paths, confirmed % (1 << 64))
     recovered = run(log.paths)
@@ -222,7 +224,7 @@ def test_absurd_confirm_offsets_do_not_hurt_a_whole_log(tmp_path: Path, confirme
 
 
 def test_half_messages_have_no_number(tmp_path: Path) -> None:
-    """Prepared and rolled back transactions say queue offset 0 and count for nothing; a commit counts."""
+    """Prepared and rolled-back transactions have queue offset 0 and do not count; a commit counts."""
     kinds = [0x4, 0xC, 0x8, 0x0]
     write_log(
         tmp_path / "commitlog",
@@ -233,7 +235,7 @@ def test_half_messages_have_no_number(tmp_path: Path) -> None:
 
 
 def test_inner_batches_count_their_messages(tmp_path: Path) -> None:
-    """INNER_BASE and INNER_NUM of the last record say where the queue goes on."""
+    """INNER_BASE and INNER_NUM of the last record give the queue's next offset."""
     inner = {"INNER_NUM": "12", "INNER_BASE": "30", "UNIQ_KEY": "k"}
     write_log(
         tmp_path / "commitlog",
@@ -244,7 +246,7 @@ def test_inner_batches_count_their_messages(tmp_path: Path) -> None:
 
 
 def test_rubbish_behind_the_end_never_survives(tmp_path: Path) -> None:
-    """Random bytes of any length behind the last record are zero after recovery."""
+    """Random bytes of any length after the last record are zero after recovery."""
     source = random.Random(7)
     for length in (1, 7, 8, 9, 100, 4000):
         root = tmp_path / str(length)
@@ -256,7 +258,7 @@ def test_rubbish_behind_the_end_never_survives(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("bit", [12, 40, 60, 63])
 def test_a_flipped_bit_in_a_queue_offset_does_not_decide_where_numbering_goes_on(tmp_path: Path, bit: int) -> None:
-    """Nothing covers the field; taken for true it would hide everything appended behind it. It is told instead."""
+    """No check covers the field; a wrong value would hide all later appends. It is reported instead."""
     log = make_log(tmp_path, 30)
     confirm(log.paths, log.end)
     number = (14 ^ 1 << bit).to_bytes(8, "big")
@@ -270,7 +272,7 @@ def test_a_flipped_bit_in_a_queue_offset_does_not_decide_where_numbering_goes_on
 
 
 def test_a_hole_in_a_queue_that_can_be_is_believed(tmp_path: Path) -> None:
-    """Records between were damaged: their numbers are used up."""
+    """The records between were damaged: their numbers are used up."""
     log = make_log(tmp_path, 30)
     confirm(log.paths, log.end)
     for damaged in (20, 22):

@@ -32,7 +32,9 @@ BATCH = wire_batch(*[(b"body %d" % i, properties({"UNIQ_KEY": f"k{i}", "name": "
 
 
 def test_a_batch_torn_at_any_byte_is_cut_whole(start_writer: Callable[..., WriterProcess], tmp_path: Path) -> None:
-    """Killed while it was written: between its records, in a body, in a property or in a head, all of it goes."""
+    """The writer was killed during the write: whether between records, in a body, a property or a head, all of it is
+    cut.
+    """
     writer = start_writer()
     request = pb.AppendBatchRequest(topic="t", queue_id=0, packed=BATCH)
     first = pb.AppendBatchRequest(topic="t", queue_id=0, packed=wire_batch((b"first", b"", 0)))
@@ -80,7 +82,7 @@ ABORT = bytes(range(16))
 
 
 def open_journal(root: Path, *, start: int = 0, token: bytes = ABORT) -> BatchJournal:
-    """The journal of the run whose `abort` lies there."""
+    """Return the journal of the run whose `abort` file exists."""
     paths = StorePaths(root)
     paths.writer.mkdir(parents=True, exist_ok=True)
     if not paths.abort.exists():
@@ -89,13 +91,13 @@ def open_journal(root: Path, *, start: int = 0, token: bytes = ABORT) -> BatchJo
 
 
 def told(root: Path) -> list[Stretch]:
-    """What the journal tells the next run."""
+    """Return the journal's entries for the next run."""
     journal = read_journal(StorePaths(root).writer / "batches", StorePaths(root).abort)
     return [] if journal is None else journal.stretches
 
 
 def test_journal_tells_what_was_written_last(tmp_path: Path) -> None:
-    """Entries come back ascending; a ring's worth of them at most."""
+    """Entries are ascending, and at most as many as the ring holds."""
     journal = open_journal(tmp_path)
     written = [Stretch(i * 10, i * 10 + 10, i) for i in range(70_000)]
     for first in range(0, 70_000, 700):
@@ -105,7 +107,7 @@ def test_journal_tells_what_was_written_last(tmp_path: Path) -> None:
 
 
 def test_forgotten_batches_are_not_told(tmp_path: Path) -> None:
-    """What was taken back is gone, and what is written in its place counts."""
+    """Batches that were undone are gone, and batches in their place count."""
     journal = open_journal(tmp_path)
     journal.write([Stretch(0, 10, 1)])
     journal.write([Stretch(10, 500, 2), Stretch(500, 600, 3)])
@@ -117,7 +119,7 @@ def test_forgotten_batches_are_not_told(tmp_path: Path) -> None:
 
 
 def test_journal_of_another_run_tells_nothing(tmp_path: Path) -> None:
-    """A broker that opened the store since made `abort` anew: what we know may no longer be true."""
+    """A broker that opened the store since created `abort` anew: the journal may no longer be true."""
     journal = open_journal(tmp_path)
     journal.write([Stretch(0, 10, 1)])
     journal.close()
@@ -130,7 +132,7 @@ def test_journal_of_another_run_tells_nothing(tmp_path: Path) -> None:
 
 
 def test_a_copied_store_keeps_its_journal(tmp_path: Path) -> None:
-    """It belongs to the run by what `abort` says, not by where or when the file was made."""
+    """The content of `abort` identifies the run, not the file's place or time."""
     journal = open_journal(tmp_path / "store", start=7)
     journal.write([Stretch(7, 10, 1)])
     journal.close()
@@ -140,7 +142,7 @@ def test_a_copied_store_keeps_its_journal(tmp_path: Path) -> None:
 
 
 def test_torn_entries_are_skipped(tmp_path: Path) -> None:
-    """An entry that fails its own check says nothing, whatever byte is wrong; a torn head leaves no journal."""
+    """An entry with a wrong check is ignored, whichever byte is wrong; a torn head invalidates the journal."""
     journal = open_journal(tmp_path)
     journal.write([Stretch(0, 10, 1), Stretch(10, 20, 2)])
     journal.close()
@@ -157,7 +159,7 @@ def test_torn_entries_are_skipped(tmp_path: Path) -> None:
 
 
 class Row(NamedTuple):
-    """A log of 4 KiB files of some bytes, and what its journal tells of them."""
+    """A log of 4 KiB files with some bytes, and its journal's entries."""
 
     paths: StorePaths
     log: MappedFileQueue
@@ -184,7 +186,7 @@ def row(tmp_path: Path) -> Iterator[Row]:
 
 
 def test_the_log_reaches_as_far_as_the_row_of_whole_batches(row: Row) -> None:
-    """Up to the first that is not as it was told; over a roll; and no further than what was told."""
+    """It ends before the first batch that differs from its entry, may cross a roll, and ends with the last entry."""
     first, second, third = row.stretch(0, 100), row.stretch(100, 300), row.stretch(4096, 4200)
     assert row.end() == 0
     assert row.end(first, second) == 300
@@ -194,13 +196,13 @@ def test_the_log_reaches_as_far_as_the_row_of_whole_batches(row: Row) -> None:
 
 
 def test_a_batch_that_was_not_told_in_time_is_torn(row: Row) -> None:
-    """Its entry did not reach the disk, its records did in part: the row ends before it."""
+    """Its entry did not reach the disk, its records did in part: the log ends before it."""
     assert row.end(row.stretch(0, 100), row.stretch(200, 300)) == 100
     assert row.end(row.stretch(50, 100)) == 0
 
 
 def test_below_the_floor_nothing_is_asked(row: Row) -> None:
-    """Damage there is the ledger's. The same for what was there when the run began."""
+    """Damage there is reported in the ledger. The same holds for data from before the run."""
     torn = Stretch(0, 100, 1)
     assert row.end(torn, row.stretch(100, 200), floor=100) == 200
     assert row.end(torn, row.stretch(100, 200), floor=50) == 200
@@ -209,7 +211,9 @@ def test_below_the_floor_nothing_is_asked(row: Row) -> None:
 
 
 def test_what_was_written_over_in_the_ring_is_not_missed(row: Row, monkeypatch: pytest.MonkeyPatch) -> None:
-    """More batches than the ring holds, and an old floor: records speak for themselves up to the oldest entry."""
+    """There are more batches than the ring holds, and an old floor: records are checked by themselves up to the oldest
+    entry.
+    """
     monkeypatch.setattr("services.writer.log.batch_journal.ENTRIES", 4)
     monkeypatch.setattr("tidemark.store.batch_journal.ENTRIES", 4)
     batches = [row.stretch(at, at + 10) for at in range(0, 100, 10)]
@@ -222,7 +226,7 @@ def test_what_was_written_over_in_the_ring_is_not_missed(row: Row, monkeypatch: 
 
 
 def test_without_a_journal_the_files_are_the_limit(row: Row) -> None:
-    """A broker's directory, or one whose journal is another run's."""
+    """The directory is a broker's, or its journal is another run's."""
     assert journaled_end(row.paths, row.log, 0) == 8192
     row.end(row.stretch(0, 100))
     row.paths.abort.write_bytes(b"4711")

@@ -16,7 +16,7 @@ Deeds = Callable[[], list[dict[str, Any]]]
 
 @pytest.fixture
 def files(tmp_path: Path) -> AccessFolder:
-    """With nobody in it."""
+    """Return a folder without principals."""
     folder = tmp_path / "access"
     folder.mkdir()
     return AccessFolder(folder)
@@ -24,7 +24,7 @@ def files(tmp_path: Path) -> AccessFolder:
 
 @pytest.fixture
 def settings(tmp_path: Path, files: AccessFolder) -> dict[str, Any]:
-    """Of a service that goes by it, and looks at it all the time."""
+    """Return the settings of a service that uses the file and polls it continually."""
     return {
         "access_file": files.path,
         "access_reload_ms": 10,
@@ -35,5 +35,5 @@ def settings(tmp_path: Path, files: AccessFolder) -> dict[str, Any]:
 
 @pytest.fixture
 def deeds(tmp_path: Path) -> Deeds:
-    """What the audit log tells, so far."""
+    """Return a function that returns the audit log's lines so far."""
     return lambda: [json.loads(line) for line in (tmp_path / "audit.log").read_text().splitlines()]

@@ -1,4 +1,4 @@
-"""Who may do what at the query service: real HTTP."""
+"""Rights at the query service, over real HTTP."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _MAY_ALL_THAT_ARE_KNOWN = {("GET", path) for path in ("/v1/watermark", "/v1/topi
 
 @pytest.fixture
 def store(tmp_path: Path) -> BuiltStore:
-    """A message in each of two topics."""
+    """Return a store with a message in each of two topics."""
     store = BuiltStore(tmp_path / "store")
     for name in ("orders", "bills"):
         store.topic(name)
@@ -55,13 +55,13 @@ def client(store: BuiltStore, settings: dict[str, Any]) -> Iterator[httpx.Client
 
 
 def shows(token: str) -> dict[str, str]:
-    """Headers."""
+    """Return the headers with the token."""
     return {"Authorization": f"Bearer {token}"}
 
 
 @pytest.mark.parametrize("token", [None, "x"])
 def test_whom_nobody_knows_is_refused_everywhere(client: httpx.Client, token: str | None) -> None:
-    """Every route but those that tell nothing of the store."""
+    """This covers every route except those that reveal nothing of the store."""
     headers = {} if token is None else shows(token)
     for method, path in _GUARDED:
         answer = client.request(method, path.format(**_PATH), headers=headers)
@@ -73,7 +73,7 @@ def test_whom_nobody_knows_is_refused_everywhere(client: httpx.Client, token: st
 
 
 def test_who_has_no_rights_is_forbidden(client: httpx.Client, files: AccessFolder, deeds: Deeds) -> None:
-    """Everything but the watermark, and lists, which are empty."""
+    """Only the watermark, and empty lists, are answered."""
     headers, admin = shows(files.principal("nobody")), shows(files.principal("admin"))
     files.rule("admin", ["All"], "*")
     time.sleep(0.1)
@@ -96,7 +96,7 @@ def test_who_has_no_rights_is_forbidden(client: httpx.Client, files: AccessFolde
 
 
 def test_a_reader_reads_its_own_topics(client: httpx.Client, files: AccessFolder) -> None:
-    """By queue, key, place and id; the others are not even listed."""
+    """Queue, key, position and id work for them; the others are not even listed."""
     token = files.principal("reader")
     files.rule("reader", ["Sub"], "Topic:orders")
     time.sleep(0.1)
@@ -122,7 +122,7 @@ def test_a_reader_reads_its_own_topics(client: httpx.Client, files: AccessFolder
 
 
 def test_a_pull_of_many_queues_needs_the_right_to_each_topic(client: httpx.Client, files: AccessFolder) -> None:
-    """Nothing of any is given where one is missing; its name is refused whether there is such a topic or not."""
+    """If one right is missing, nothing is returned; the refusal does not depend on the topic's existence."""
     headers = shows(files.principal("reader"))
     files.rule("reader", ["Sub"], "Topic:orders")
     time.sleep(0.1)
@@ -135,7 +135,7 @@ def test_a_pull_of_many_queues_needs_the_right_to_each_topic(client: httpx.Clien
 
 
 def test_a_message_by_place_or_id_is_of_its_topic(client: httpx.Client, files: AccessFolder) -> None:
-    """The path names no topic: the right is asked for once the record's is known."""
+    """The path names no topic: the right is checked once the record's topic is known."""
     admin, reader = files.principal("admin"), files.principal("reader")
     files.rule("admin", ["All"], "*")
     files.rule("reader", ["Get"], "Topic:orders")
@@ -149,7 +149,7 @@ def test_a_message_by_place_or_id_is_of_its_topic(client: httpx.Client, files: A
 
 
 def test_sending_back_needs_the_right_to_group_and_topic(client: httpx.Client, files: AccessFolder) -> None:
-    """A message by its id is of its topic; a named topic is refused whether it has such a message or not."""
+    """An id has its message's topic; a named topic is refused whether it has such a message or not."""
     reader, admin = files.principal("reader"), files.principal("admin")
     files.rule("reader", ["Sub"], "Group:g", "Topic:orders")
     files.rule("admin", ["All"], "*")
@@ -169,7 +169,7 @@ def test_sending_back_needs_the_right_to_group_and_topic(client: httpx.Client, f
 
 
 def test_a_group_consumes_what_it_and_its_topics_allow(client: httpx.Client, files: AccessFolder) -> None:
-    """Both the group and each topic are needed; a consumer needs no more than these."""
+    """Both the group and each topic are needed; a consumer needs no other right."""
     token = files.principal("reader")
     files.rule("reader", ["Sub"], "Group:g", "Topic:orders")
     time.sleep(0.1)
@@ -192,7 +192,7 @@ def test_a_group_consumes_what_it_and_its_topics_allow(client: httpx.Client, fil
 
 
 def test_an_append_is_the_callers(tmp_path: Path, files: AccessFolder, settings: dict[str, Any]) -> None:
-    """The writer sees the caller's own token: the query service has no right to lend."""
+    """The writer gets the caller's own token: the query service lends no right."""
     token = files.principal("orders")
     files.rule("orders", ["Pub"], "Topic:orders")
     body = {"messages": [{"body": "hello"}]}
@@ -211,7 +211,7 @@ def test_an_append_is_the_callers(tmp_path: Path, files: AccessFolder, settings:
 def test_a_topic_is_created_by_whom_its_name_allows(
     tmp_path: Path, files: AccessFolder, settings: dict[str, Any], deeds: Deeds
 ) -> None:
-    """The body names it: the right is asked for once that is read, and what came of it is told."""
+    """The body has the name: the right is checked after the body is read, and the outcome is logged."""
     token = files.principal("orders")
     files.rule("orders", ["Create"], "Topic:orders-*")
     with (
@@ -229,7 +229,7 @@ def test_a_topic_is_created_by_whom_its_name_allows(
 
 
 def test_the_raw_log_is_for_who_may_read_all_of_it(client: httpx.Client, files: AccessFolder) -> None:
-    """Get on the store shows where its files are, Sub what is in them; a right to topics neither."""
+    """Get on the store shows the places of its files, Sub their contents; a right to topics shows neither."""
     tokens = {name: files.principal(name) for name in ("reader", "operator", "auditor")}
     files.rule("reader", ["Sub", "Get"], "Topic:*")
     files.rule("operator", ["Get"], "Cluster:*")
@@ -253,7 +253,7 @@ def test_the_files_of_the_console_are_open(client: httpx.Client) -> None:
 def test_a_client_certificate_is_a_name(
     tmp_path: Path, store: BuiltStore, files: AccessFolder, settings: dict[str, Any], authority: Authority
 ) -> None:
-    """One that the file does not know is nobody."""
+    """A certificate that the file does not name is unknown."""
     server, good, other = (authority.issue(name) for name in ("query-8", "orders-8", "other-8"))
     files.principal("orders", certificates=["CN=orders-8"])
     files.rule("orders", ["Sub"], "Topic:orders")
@@ -269,7 +269,7 @@ def test_a_client_certificate_is_a_name(
 def test_who_appends_by_a_certificate_is_checked_here(
     tmp_path: Path, files: AccessFolder, settings: dict[str, Any], authority: Authority
 ) -> None:
-    """There is no token to pass on: the service asks for the right itself, and shows the writer its own token."""
+    """There is no token to pass on: the service checks the right itself, and presents its own token to the writer."""
     server, client = authority.issue("query-9"), authority.issue("orders-9")
     own_token = tmp_path / "query.token"
     own_token.write_text(files.principal("query"))
@@ -289,7 +289,7 @@ def test_who_appends_by_a_certificate_is_checked_here(
 
 
 def test_who_is_over_the_rate_is_told_when_to_try_again(store: BuiltStore) -> None:
-    """By address, where there is no access file."""
+    """The rate is per address if there is no access file."""
     with serve_query(store.root, max_requests_per_s=3) as client:
         answers = [client.get("/v1/watermark") for _ in range(8)]
         assert {answer.status_code for answer in answers} == {200, 429}
@@ -300,7 +300,7 @@ def test_who_is_over_the_rate_is_told_when_to_try_again(store: BuiltStore) -> No
 
 
 def test_the_document_says_how_to_show_a_token(client: httpx.Client) -> None:
-    """And which refusals there are."""
+    """It also documents the refusals."""
     document = client.get("/openapi.json").json()
     assert document["components"]["securitySchemes"] == {"token": {"type": "http", "scheme": "bearer"}}
     for method, path in _GUARDED:

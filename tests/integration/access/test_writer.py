@@ -1,4 +1,4 @@
-"""Who may do what at the writer: real gRPC."""
+"""Rights at the writer, over real gRPC."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ _STREAMS = {"AppendStream", "ReadLog", "WatchCommitted"}
 _CALLS = (*_STREAMS, "AppendBatch", "SendBack", "GetLogInfo")
 _CALLS += ("CreateTopic", "DescribeTopic", "ListTopics", "AlterTopic", "DeleteTopic", "GetRoute")
 Shown = list[tuple[str, str]]
-_ANYBODY_MAY = {"AppendStream", "WatchCommitted", "GetLogInfo", "ListTopics"}  # who is known at all
+_ANYBODY_MAY = {"AppendStream", "WatchCommitted", "GetLogInfo", "ListTopics"}  # every known principal
 
 
 def test_every_call_of_the_contract_is_tried() -> None:
-    """A new one is not forgotten here."""
+    """A new call must be added here."""
     services = {**commit_log_pb2.DESCRIPTOR.services_by_name, **topics_pb2.DESCRIPTOR.services_by_name}
     assert set(_CALLS) == {method.name for service in services.values() for method in service.methods}
 
 
 def call(stubs: tuple[Any, Any], name: str, shown: Shown) -> grpc.StatusCode | None:
-    """The code of a call with an empty request; None where it is answered."""
+    """Return the code of a call with an empty request; None if it succeeds."""
     log, topics = stubs
     stub, messages = (log, commit_log_pb2) if hasattr(log, name) else (topics, topics_pb2)
     request = iter(()) if name == "AppendStream" else getattr(messages, f"{name}Request")()
@@ -56,7 +56,7 @@ def call(stubs: tuple[Any, Any], name: str, shown: Shown) -> grpc.StatusCode | N
 
 @contextlib.contextmanager
 def calling(writer: RunningWriter) -> Iterator[tuple[Any, Any]]:
-    """Stubs without a token of their own."""
+    """Yield stubs without a token of their own."""
     with grpc.insecure_channel(writer.address) as channel:
         log: Any = commit_log_pb2_grpc.CommitLogServiceStub(channel)  # type: ignore[no-untyped-call, unused-ignore]
         topics: Any = topics_pb2_grpc.TopicServiceStub(channel)  # type: ignore[no-untyped-call, unused-ignore]
@@ -64,7 +64,7 @@ def calling(writer: RunningWriter) -> Iterator[tuple[Any, Any]]:
 
 
 def test_whom_nobody_knows_is_refused_everywhere(tmp_path: Path, settings: dict[str, Any]) -> None:
-    """Without a token, and with one that nobody has; but how the service is may be asked."""
+    """The caller has no token, or an unknown one; only the health check answers."""
     with RunningWriter(tmp_path / "store", **settings) as writer:
         with calling(writer) as stubs:
             nothing: Shown = []
@@ -77,7 +77,7 @@ def test_whom_nobody_knows_is_refused_everywhere(tmp_path: Path, settings: dict[
 def test_who_has_no_rights_may_know_the_bounds_alone(
     tmp_path: Path, files: AccessFolder, settings: dict[str, Any], deeds: Deeds
 ) -> None:
-    """Deny by default; each refusal is told."""
+    """The default is to deny; each refusal is logged."""
     token = files.principal("nobody")
     with RunningWriter(tmp_path / "store", **settings) as writer, calling(writer) as stubs:
         codes = {name: call(stubs, name, [("authorization", f"Bearer {token}")]) for name in _CALLS}
@@ -91,7 +91,7 @@ def test_who_has_no_rights_may_know_the_bounds_alone(
 def test_a_producer_sends_where_it_may(
     tmp_path: Path, files: AccessFolder, settings: dict[str, Any], deeds: Deeds
 ) -> None:
-    """What one may not is refused for that message alone, and nothing of it is stored."""
+    """A refusal concerns only its message, of which nothing is stored."""
     token = files.principal("orders")
     files.rule("orders", ["Pub"], "Topic:orders-*")
     with RunningWriter(tmp_path / "store", **settings) as writer:
@@ -115,7 +115,7 @@ def test_a_producer_sends_where_it_may(
 def test_a_stream_that_stands_is_refused_what_was_taken_away(
     tmp_path: Path, files: AccessFolder, settings: dict[str, Any]
 ) -> None:
-    """A producer with a stream of its own does not keep the rights of the day before."""
+    """A producer's open stream does not keep old rights."""
     token = files.principal("orders")
     files.rule("orders", ["Pub"], "Topic:t")
     with (
@@ -132,7 +132,7 @@ def test_a_stream_that_stands_is_refused_what_was_taken_away(
 def test_a_log_that_is_followed_ends_with_the_right_to_it(
     tmp_path: Path, files: AccessFolder, settings: dict[str, Any]
 ) -> None:
-    """It is asked again before each piece."""
+    """The right is checked before each piece."""
     reader, sender = files.principal("reader"), files.principal("sender")
     files.rule("reader", ["Sub"], "Cluster:*")
     files.rule("sender", ["Pub"], "Topic:t")
@@ -151,7 +151,7 @@ def test_a_log_that_is_followed_ends_with_the_right_to_it(
 
 
 def _end_of(pieces: Iterator[Any], go_on: Callable[[], object]) -> grpc.StatusCode | None:
-    """How it ends while there is always more; None after 500 pieces."""
+    """Return the stream's final code while data keeps coming; None after 500 pieces."""
     try:
         for _ in range(500):
             go_on()
@@ -163,7 +163,7 @@ def _end_of(pieces: Iterator[Any], go_on: Callable[[], object]) -> grpc.StatusCo
 
 
 def _first_failure(producer: Producer, kind: type[StoreError] = StoreError) -> StoreError | None:
-    """Of sends until one fails so, for five seconds."""
+    """Send for at most five seconds until a send fails with *kind*; return its error."""
     end = time.monotonic() + 5
     while time.monotonic() < end:
         try:
@@ -179,7 +179,7 @@ def _first_failure(producer: Producer, kind: type[StoreError] = StoreError) -> S
 def test_a_broken_access_file_changes_nothing_that_runs(
     tmp_path: Path, files: AccessFolder, settings: dict[str, Any]
 ) -> None:
-    """The old one stays."""
+    """The old one stays in effect."""
     token = files.principal("orders")
     files.rule("orders", ["Pub"], "Topic:t")
     with (
@@ -197,7 +197,7 @@ def test_a_broken_access_file_changes_nothing_that_runs(
 def test_a_list_has_what_the_caller_may_know_of(
     tmp_path: Path, files: AccessFolder, settings: dict[str, Any], deeds: Deeds
 ) -> None:
-    """And what an administrator does is told with what came of it."""
+    """An administrator's action is logged with its outcome."""
     admin, reader = files.principal("admin"), files.principal("reader")
     files.rule("admin", ["All"], "*")
     files.rule("reader", ["Sub"], "Topic:b*")
@@ -225,7 +225,7 @@ def test_a_list_has_what_the_caller_may_know_of(
 def test_a_json_web_token_from_a_file_is_renewed_there(
     tmp_path: Path, files: AccessFolder, settings: dict[str, Any]
 ) -> None:
-    """A client that lasts for days goes on, as its token is replaced before it expires."""
+    """A client that runs for days continues, because its token is replaced before it expires."""
     issuer = Issuer()
     files.jwt(issuer, leeway_s=0)
     files.rule("jwt:alice", ["Create"], "Topic:*")
@@ -246,7 +246,7 @@ def test_a_json_web_token_from_a_file_is_renewed_there(
 def test_a_client_certificate_is_a_name(
     tmp_path: Path, files: AccessFolder, settings: dict[str, Any], authority: Authority
 ) -> None:
-    """Without any token; one that the file does not know is nobody."""
+    """No token is needed; a certificate that the file does not name is unknown."""
     server, good, other = (authority.issue(name) for name in ("writer-7", "orders-7", "other-7"))
     files.principal("orders", certificates=["CN=orders-7"])
     files.rule("orders", ["Pub"], "Topic:t")
@@ -280,11 +280,11 @@ def test_who_is_over_the_rate_is_told_when_to_try_again(
         with Producer(writer.address, credentials=Credentials(token=slow)) as producer:
             sent = [producer.send_async("t", b"x" * 40_000, queue_id=0) for _ in range(15)]
             assert sorted(one.result().queue_offset for one in sent) == list(range(15))
-        assert time.monotonic() - began > 1  # 600 kB, of which 200 may come at once
+        assert time.monotonic() - began > 1  # 600 kB, with a burst of 200
 
 
 def test_a_writer_does_not_start_with_a_typing_error(tmp_path: Path, files: AccessFolder) -> None:
-    """It says which file, and where."""
+    """It names the file and the place."""
     files.path.write_text('version = 1\n[[rule]]\nprincipals = ["x"]\nresources = ["Topic:t"]\nactions = ["Pub"]\n')
     environment = {
         **os.environ,
@@ -309,7 +309,7 @@ def test_a_writer_does_not_start_with_a_typing_error(tmp_path: Path, files: Acce
 def test_a_group_sends_back_what_it_may_read(
     tmp_path: Path, files: AccessFolder, settings: dict[str, Any], deeds: Deeds
 ) -> None:
-    """Sub on the group, and Sub on the topic: else a group could copy messages that it may not read."""
+    """It needs Sub on the group and on the topic: otherwise a group could copy messages that it may not read."""
     both, group_alone, topic_alone = (files.principal(name) for name in ("both", "group-alone", "topic-alone"))
     sender = files.principal("sender")
     files.rule("sender", ["Pub"], "Topic:t")

@@ -30,7 +30,7 @@ class Case(NamedTuple):
     spark: SparkSession
 
     def archive(self, on_progress: Callable[[str, int, int], None] | None = None, **options: Any) -> Archived:
-        """One run."""
+        """Run the archive once."""
         report = on_progress or (lambda step, done, total: None)
         return run_archive(
             Source(self.store.root),
@@ -42,7 +42,7 @@ class Case(NamedTuple):
 
 
 def fill(store: BuiltStore, count: int, *, days: int = 2) -> None:
-    """Singles of two topics over some days, compressed ones among them, and inner batches; visible."""
+    """Write single messages of two topics over several days, some compressed, and inner batches; make them visible."""
     first = store.clock
     for number in range(count):
         at = first + 1 + number * days * DAY_MS // count
@@ -57,7 +57,7 @@ def fill(store: BuiltStore, count: int, *, days: int = 2) -> None:
 
 @pytest.fixture
 def case(spark: SparkSession, tmp_path: Path) -> Case:
-    """Topics `orders` of three queues, one of inner batches, and one whose name a path has to escape."""
+    """Return topics `orders` of three queues, one of inner batches, and one whose name must be escaped in a path."""
     store = BuiltStore(tmp_path / "store", log_file_size=16_384)
     store.topic("orders", queues=3)
     store.topic("batches", batch=True)

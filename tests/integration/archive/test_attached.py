@@ -1,4 +1,4 @@
-"""A living broker's directory, archived."""
+"""Archives of a running broker's directory."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tidemark.archive.verify import verify_archive
 
 @pytest.mark.exhaustive
 def test_an_attached_brokers_messages_are_archived(spark: SparkSession, tmp_path: Path) -> None:
-    """While it goes on writing; nothing of its directory is touched."""
+    """The broker keeps writing; nothing of its directory is changed."""
     broker, folder = BuiltStore(tmp_path / "broker", marked=False), tmp_path / "archive"
     broker.topic("orders", queues=2)
     source = Source(broker.root, tmp_path / "state")

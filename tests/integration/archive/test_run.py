@@ -34,7 +34,7 @@ Place = tuple[str, int, int]
 
 
 def archived(case: Case) -> dict[Place, dict[str, Any]]:
-    """Every row of data/ by its place, as pyarrow reads a folder of Hive's; a place is there once."""
+    """Return every row of data/ by its place, as pyarrow reads a Hive folder; each place must be there once."""
     partitioning = ds.partitioning(pa.schema([("topic", pa.string()), ("day", pa.string())]), flavor="hive")
     rows = ds.dataset(case.folder / "data", partitioning=partitioning).to_table().to_pylist()
     places = Counter((row["topic"], row["queue_id"], row["queue_offset"]) for row in rows)
@@ -43,7 +43,7 @@ def archived(case: Case) -> dict[Place, dict[str, Any]]:
 
 
 def consumed(case: Case, *, below: int | None = None) -> dict[Place, Any]:
-    """Every message of the store by its place, as a consumer gets it."""
+    """Return every message of the store by its place, as a consumer gets it."""
     found: dict[Place, Any] = {}
     with Consumer(queues=QUEUES, store=case.store.root) as consumer:
         while messages := consumer.poll(timeout_s=0.2):
@@ -52,7 +52,7 @@ def consumed(case: Case, *, below: int | None = None) -> dict[Place, Any]:
 
 
 def damage(case: Case, physical_offset: int, at: int = 0) -> None:
-    """Other bytes at a place of a record."""
+    """Overwrite bytes of a record."""
     path = case.store.root / "commitlog" / f"{physical_offset - physical_offset % case.store.log_file_size:020d}"
     data = bytearray(path.read_bytes())
     data[physical_offset % case.store.log_file_size + at] ^= 0xFF
@@ -60,7 +60,7 @@ def damage(case: Case, physical_offset: int, at: int = 0) -> None:
 
 
 def test_every_column_of_every_message_is_there_once(case: Case) -> None:
-    """Also of inner batches, compressed bodies, and topics whose name has to be escaped; by topic and UTC day."""
+    """This includes inner batches, compressed bodies, and escaped topic names; files are by topic and UTC day."""
     run = case.archive(all_records=True, file_bytes=8_000, row_group_bytes=1_000)
     rows, messages = archived(case), consumed(case)
     assert rows.keys() == messages.keys()
@@ -82,7 +82,7 @@ def test_every_column_of_every_message_is_there_once(case: Case) -> None:
 
 
 def printed_by_the_page(case: Case) -> str:
-    """What the block of docs/archive.md prints, of this archive."""
+    """Return the output of docs/archive.md's block for this archive."""
     [block] = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
@@ -91,7 +91,7 @@ def printed_by_the_page(case: Case) -> str:
 
 
 def require_sorted_cut_and_prunable(case: Case, files: list[ArchivedFile]) -> None:
-    """Files of about 8,000 bytes; row groups tell the offsets and times that are in them."""
+    """Require files of about 8,000 bytes whose row groups have statistics of offsets and times."""
     assert len(files) > len({file.day for file in files})
     for file in files:
         with pq.ParquetFile(case.folder / file.path) as parquet:
@@ -115,7 +115,7 @@ def require_sorted_cut_and_prunable(case: Case, files: list[ArchivedFile]) -> No
 
 
 def test_a_second_run_adds_what_has_come_since(case: Case) -> None:
-    """Each message once: first what is sealed, then all, though the log has lost its head since."""
+    """Each message comes once: first the sealed ones, then all, although the log has lost its head since."""
     first = case.archive()
     before = archived(case)
     sealed = case.store.end - case.store.end % case.store.log_file_size
@@ -137,7 +137,7 @@ def test_a_second_run_adds_what_has_come_since(case: Case) -> None:
 
 @pytest.mark.exhaustive
 def test_messages_that_expired_before_they_were_archived_are_told(case: Case) -> None:
-    """They fail a run, or are named in the manifest."""
+    """They fail a run, or are listed in the manifest."""
     case.archive()
     fill(case.store, 200)
     end = load_manifest(case.folder).physical_end
@@ -155,7 +155,7 @@ def test_messages_that_expired_before_they_were_archived_are_told(case: Case) ->
 
 
 def test_damaged_records_fail_a_run_or_are_left_out_and_named(case: Case) -> None:
-    """A body, a whole inner batch, a record that is not there at all, the first one and the last one."""
+    """A body, a whole inner batch, a missing record, and the first and the last record are damaged."""
     messages = consumed(case)
     batch = next(one for place, one in messages.items() if place[0] == "batches" and place[2] == 3)
     last = max(offset for topic, queue_id, offset in messages if (topic, queue_id) == ("orders", 1))
@@ -166,7 +166,7 @@ def test_damaged_records_fail_a_run_or_are_left_out_and_named(case: Case) -> Non
     paths = StorePaths(case.store.root)
     ledger = Ledger(paths.indexer, 0, DiskStorage())
     ledger.record(physical_offset=messages["orders", 2, 4].physical_offset, size=100, reason="MAGIC")
-    ledger.record(physical_offset=1 << 40, size=100, reason="MAGIC")  # elsewhere
+    ledger.record(physical_offset=1 << 40, size=100, reason="MAGIC")  # outside of the archive's range
     with pytest.raises(CorruptMessageError, match="BODY_CRC at queue offset"):
         case.archive(all_records=True)
     assert (load_manifest(case.folder).files, part_files(case.folder)) == ((), [])
@@ -192,7 +192,7 @@ def stop_at(wanted: str) -> Any:
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("step", ["reading", "writing", "verifying"])
 def test_a_run_that_is_stopped_leaves_the_archive_as_it_was(case: Case, step: str) -> None:
-    """And the next one has each message once."""
+    """The next run archives each message once."""
     case.archive(topics=("batches",), all_records=True)
     before, manifest = archived(case), load_manifest(case.folder)
     with pytest.raises(KeyboardInterrupt):
@@ -208,7 +208,7 @@ def test_a_run_that_is_stopped_leaves_the_archive_as_it_was(case: Case, step: st
 def test_a_run_that_is_stopped_before_its_manifest_leaves_no_message_twice(
     case: Case, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its files lie in data/, verified, and named nowhere: the next run takes them away and writes them again."""
+    """Its verified files are in data/, but not in the manifest: the next run removes them and writes them again."""
     with monkeypatch.context() as patch:
         patch.setattr("tidemark.archive.run._extended", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
@@ -225,7 +225,7 @@ RARER_CHANGES = ("row", "tag", "keys", "properties")
 
 
 def rewrite(path: Path, change: str) -> None:
-    """Another file of right Parquet in its place."""
+    """Replace it by another valid Parquet file."""
     table = pq.ParquetFile(path).read()
     if change == "row":
         table = table.slice(1)
@@ -243,7 +243,7 @@ def rewrite(path: Path, change: str) -> None:
     "change", ["body", *(pytest.param(name, marks=pytest.mark.exhaustive) for name in RARER_CHANGES)]
 )
 def test_files_that_are_not_what_is_stored_are_told_before_they_are_an_archive(case: Case, change: str) -> None:
-    """A row that is missing, or one value of one row."""
+    """A row is missing, or one value of one row differs."""
 
     def tamper(step: str, done: int, total: int) -> None:
         if step == "verifying" and total == 0:
@@ -255,7 +255,7 @@ def test_files_that_are_not_what_is_stored_are_told_before_they_are_an_archive(c
 
 
 def test_nothing_new_starts_no_spark(case: Case) -> None:
-    """A run that finds nothing writes an empty archive, or leaves the one that is there."""
+    """A run that finds nothing writes an empty archive, or keeps the existing one."""
     case.store.publish(0)
     empty = case.archive(all_records=True).manifest
     assert (empty.files, empty.queues, load_manifest(case.folder)) == ((), (), empty)

@@ -15,14 +15,14 @@ from tidemark.cli.terminal.exit_status import ExitStatus
 
 
 def run(*arguments: object, status: int = 0) -> Any:
-    """The one document that a verb prints."""
+    """Return the document that a verb prints."""
     result = CliRunner().invoke(app, ["archive", *map(str, arguments), "--output", "json"])
     assert result.exit_code == status, result.output
     return json.loads(result.stdout) if result.stdout else json.loads(result.stderr)
 
 
 def test_run_verify_and_compare(case: Case, tmp_path: Path) -> None:
-    """There; what the store has deleted since is told; another store's messages are told."""
+    """Messages that the store has deleted since are reported, and so are messages of another store."""
     done = run("run", case.store.root, case.folder, "--all", "--topic", "orders", "--topic-pattern", "%RETRY.*")
     assert (done["rows"], done["archive"]["rows"], done["left_out"]) == (160, 160, [])
     assert done["physical_end"] == case.store.end
@@ -52,7 +52,7 @@ def test_run_verify_and_compare(case: Case, tmp_path: Path) -> None:
 
 
 def test_what_is_no_store_is_refused(tmp_path: Path) -> None:
-    """And so are settings of Spark's that are none; with a reason for programs."""
+    """Invalid Spark settings are refused too, with a reason for programs."""
     (tmp_path / "store").mkdir()
     refused = run("run", tmp_path / "store", tmp_path / "archive", status=ExitStatus.REJECTED)
     assert (refused["reason"], refused["facts"]) == ("ARGUMENT_ILLEGAL", {"argument": "directory"})

@@ -1,4 +1,4 @@
-"""A broker's store as Tidemark attaches to it, in this process: the follower on a thread, the facade over real HTTP."""
+"""A broker's store with Tidemark attached in this process: a follower on a thread, the query service over HTTP."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ INDEX_SIZE = (16, 64)
 
 
 class Attached:
-    """What is attached to *root*; client: of the facade."""
+    """The attachment to *root*; client: of the query service."""
 
     def __init__(self, root: Path, state: Path, *, index: bool) -> None:
         self.root = root
@@ -54,49 +54,49 @@ class Attached:
             self._failure = error
 
     def start(self) -> None:
-        """Begin to follow."""
+        """Start following."""
         self._thread.start()
 
     def stop(self) -> None:
-        """End; raises what the follower failed with."""
+        """Stop; raise the follower's failure, if any."""
         self._stopping.set()
         self._thread.join()
         if self._failure is not None:
             raise self._failure
 
     def get(self, path: str, **arguments: Any) -> dict[str, Any]:
-        """The JSON of an answer that must be 200."""
+        """Return the JSON of a response, which must be 200."""
         response = self.client.get(path, params=arguments)
         assert response.status_code == 200, response.text
         answer: dict[str, Any] = response.json()
         return answer
 
     def pull(self, topic: str, queue_id: int = 0, *, offset: int | str = 0, **arguments: Any) -> dict[str, Any]:
-        """One pull."""
+        """Pull once."""
         path = f"/v1/topics/{topic}/queues/{queue_id}/messages"
         return self.get(path, offset=offset, **{"body_encoding": "utf8", **arguments})
 
     def bodies(self, topic: str, queue_id: int = 0, *, offset: int | str = 0) -> list[str]:
-        """Bodies of one pull."""
+        """Return the bodies of one pull."""
         return [message["body"] for message in self.pull(topic, queue_id, offset=offset)["messages"]]
 
     def watermark(self) -> int:
-        """Physical offset of the watermark."""
+        """Return the physical offset of the watermark."""
         offset: int = self.get("/v1/watermark")["watermark"]["physical_offset"]
         return offset
 
     def let_look(self) -> None:
-        """Until the follower has looked at the log as it is now."""
+        """Wait until the follower has read the present log."""
         looks = self.looks
         wait_until(lambda: self.looks > looks + 1, "it looks")
 
     def wait_for_watermark(self, physical_offset: int) -> None:
-        """Until it is there."""
+        """Wait until the watermark reaches *physical_offset*."""
         wait_until(lambda: self.watermark() == physical_offset, f"the watermark reaches {physical_offset}")
 
 
 def wait_until(holds: Callable[[], bool], what: str) -> None:
-    """AssertionError when it does not come to hold."""
+    """Wait until the condition holds; AssertionError if it never does."""
     deadline = time.monotonic() + TIMEOUT_S
     while not holds():
         assert time.monotonic() < deadline, f"never: {what}"
@@ -105,7 +105,7 @@ def wait_until(holds: Callable[[], bool], what: str) -> None:
 
 @contextlib.contextmanager
 def attach(root: Path, state: Path, *, index: bool = True, **settings: Any) -> Iterator[Attached]:
-    """Attached to *root* until the block ends."""
+    """Attach to *root* until the block ends."""
     attached = Attached(root, state, index=index)
     attached.start()
     try:
@@ -121,7 +121,7 @@ def attach(root: Path, state: Path, *, index: bool = True, **settings: Any) -> I
 
 
 class Seen(NamedTuple):
-    """One file or folder: any write, rename, or change of times or rights shows in ctime at the latest."""
+    """The state of a file or folder: every write, rename, or change of times or permissions changes at least ctime."""
 
     inode: int
     mode: int
@@ -132,7 +132,7 @@ class Seen(NamedTuple):
 
 
 def look_at(root: Path) -> dict[str, Seen]:
-    """Everything below *root*, and itself."""
+    """Return the state of *root* and everything below it."""
     seen: dict[str, Seen] = {}
     for path in [root, *sorted(root.rglob("*"))]:
         status = path.stat()

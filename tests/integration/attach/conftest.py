@@ -1,4 +1,4 @@
-"""Fixtures: a store as a broker has it, written record by record, and what is attached to it."""
+"""Fixtures: a broker's store, written record by record, and Tidemark attached to it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from .attached import Attached, attach
 
 @pytest.fixture
 def broker(tmp_path: Path) -> BuiltStore:
-    """A simple topic `orders` (2 queues) with m0 … m9 in queue 0, and a batch topic `packed` with an inner batch."""
+    """Return a simple topic `orders` (2 queues) with m0 … m9 in queue 0, and a batch topic `packed` with an inner
+    batch.
+    """
     store = BuiltStore(tmp_path / "store", marked=False)
     store.topic("orders", queues=2)
     store.topic("packed", batch=True)

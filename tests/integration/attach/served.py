@@ -1,4 +1,4 @@
-"""`tidemark serve --attach` as a user starts it; where the machine allows it, the store is mounted read-only for it."""
+"""`tidemark serve --attach` as a user starts it, with the store mounted read-only if the machine allows it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _STOP_TIMEOUT_S = 60
 
 
 class Served:
-    """Runs until the block ends. is_read_only: whether nothing could be written even by mistake."""
+    """Runs until the block ends. is_read_only: True if the mount prevents any write."""
 
     def __init__(self, root: Path, state: Path, *, environment: dict[str, str] | None = None) -> None:
         self.is_read_only = _can_mount_read_only(root)
@@ -41,7 +41,7 @@ class Served:
         raise AssertionError("".join(lines))
 
     def stop(self) -> list[str]:
-        """Ctrl-C; what it says. AssertionError when it does not end well."""
+        """Send Ctrl-C and return the output. AssertionError if it does not end cleanly."""
         self.process.send_signal(signal.SIGINT)
         output, _ = self.process.communicate(timeout=_STOP_TIMEOUT_S)
         assert self.process.returncode == 0, output
@@ -54,7 +54,7 @@ class Served:
 
 
 def _read_only(folder: Path) -> list[str]:
-    """Begin of a command that sees *folder* mounted read-only, in a mount namespace of its own."""
+    """Return the start of a command that sees *folder* mounted read-only, in its own mount namespace."""
     return ["unshare", "--mount", "bash", "-c", _READ_ONLY, "read-only", str(folder)]
 
 

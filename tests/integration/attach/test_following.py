@@ -1,4 +1,4 @@
-"""A log that grows, is cut, expires: what is shown of it meanwhile."""
+"""Visible messages while the log grows, is cut, and expires."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .attached import Attached, attach, wait_until
 
 
 def test_what_is_there_and_what_comes_is_shown(broker: BuiltStore, attached: Attached) -> None:
-    """Both kinds of queues, new queues too, over rolls of the log and of queue files."""
+    """Both kinds of queues, and new queues, over rolls of the log and of queue files."""
     attached.wait_for_watermark(broker.end)
     assert attached.bodies("orders") == [f"m{number}" for number in range(10)]
     assert attached.bodies("packed", offset=1) == ["b1", "b2"]
@@ -34,7 +34,7 @@ def test_what_is_there_and_what_comes_is_shown(broker: BuiltStore, attached: Att
 
 
 def test_a_long_poll_is_woken_by_the_broker(broker: BuiltStore, attached: Attached) -> None:
-    """It waits, and answers with what the broker has appended."""
+    """It returns the messages that the broker has appended."""
     attached.wait_for_watermark(broker.end)
     answers: list[dict[str, Any]] = []
     waiting = threading.Thread(target=lambda: answers.append(attached.pull("orders", offset=10, wait_ms=30_000)))
@@ -46,7 +46,10 @@ def test_a_long_poll_is_woken_by_the_broker(broker: BuiltStore, attached: Attach
 
 
 def test_a_record_is_not_shown_before_its_whole_unit_stands(broker: BuiltStore, attached: Attached) -> None:
-    """Appended but not dispatched; dispatched in part: above the watermark. Whoever asks for it is not refused."""
+    """The record is appended but not dispatched, or partly dispatched: it is above the watermark.
+
+    A request is not refused.
+    """
     attached.wait_for_watermark(before := broker.end)
     written = broker.append("orders", b"undispatched", unit=False)
     unit = struct.pack(">qiq", written.physical_offset, written.size, 0)
@@ -64,7 +67,7 @@ def test_a_record_is_not_shown_before_its_whole_unit_stands(broker: BuiltStore, 
 
 
 def test_a_record_that_is_written_in_part_is_not_shown(broker: BuiltStore, attached: Attached) -> None:
-    """The log's tail grows byte by byte; nothing is told as damage."""
+    """The log's tail grows byte by byte; no damage is reported."""
     attached.wait_for_watermark(before := broker.end)
     data = record_bytes(topic=b"orders", body=b"slowly", queue_offset=10, physical_offset=broker.end)
     for length in (3, 4, 8, 30, 88, len(data) - 1):
@@ -79,7 +82,7 @@ def test_a_record_that_is_written_in_part_is_not_shown(broker: BuiltStore, attac
 
 
 def test_what_the_broker_has_stepped_over_is_passed(broker: BuiltStore, attached: Attached) -> None:
-    """A record without a unit, of a topic that was deleted at once, and damage: told, and what follows is shown."""
+    """A record without a unit, a record of a deleted topic, and damage are reported, and later records are shown."""
     attached.wait_for_watermark(broker.end)
     broker.topic("gone")
     broker.append("gone", b"of a deleted topic", unit=False)
@@ -93,7 +96,7 @@ def test_what_the_broker_has_stepped_over_is_passed(broker: BuiltStore, attached
 
 
 def test_a_log_that_is_cut_begins_a_new_term(broker: BuiltStore, attached: Attached) -> None:
-    """Truncation leaves units and bytes as they were; what is written over them is shown, and nothing stale."""
+    """Truncation leaves units and bytes; the new records that overwrite them are shown, and no stale ones."""
     attached.wait_for_watermark(broker.end)
     kept, numbers = broker.end, dict(broker.next)
     for number in range(10, 40):
@@ -114,18 +117,18 @@ def test_a_log_that_is_cut_begins_a_new_term(broker: BuiltStore, attached: Attac
 
 
 def test_units_left_behind_the_end_are_not_counted(broker: BuiltStore, tmp_path: Path) -> None:
-    """A queue ends with its last record that is in the log: a consumer that went by the stale units would skip some."""
+    """A queue ends with its last record in the log: a consumer that used the stale units would skip some."""
     for number in range(5):
         broker.write_unit("orders", 0, Written(broker.end + 150 * number, 150, 10 + number, 0), {})
     with attach(broker.root, tmp_path / "state") as attached:
         attached.wait_for_watermark(broker.end)
-        broker.append("orders", bytes(800), queue_id=1)  # over where the stale units point
+        broker.append("orders", bytes(800), queue_id=1)  # past the positions of the stale units
         attached.wait_for_watermark(broker.end)
         assert attached.pull("orders", offset=5)["max_offset"] == 10
 
 
 def test_expiry_is_told_and_never_an_error(broker: BuiltStore, attached: Attached) -> None:
-    """Log files and queue files go while they are read: 410 with the offsets to go on, a consumer loses nothing."""
+    """Log and queue files are removed while they are read: 410 has the next offsets, and a consumer loses nothing."""
     for number in range(10, 500):
         broker.append("orders", f"m{number}".encode() + bytes(500))
     attached.wait_for_watermark(broker.end)
@@ -170,7 +173,7 @@ def test_a_topic_made_anew_begins_at_zero(broker: BuiltStore, attached: Attached
 
 
 def test_it_goes_on_where_the_broker_is_after_a_pause(broker: BuiltStore, tmp_path: Path) -> None:
-    """The next follower takes up at the broker's end, in a term of its own."""
+    """The next follower starts at the broker's end, in its own term."""
     state = tmp_path / "state"
     with attach(broker.root, state) as attached:
         attached.wait_for_watermark(broker.end)
@@ -184,7 +187,7 @@ def test_it_goes_on_where_the_broker_is_after_a_pause(broker: BuiltStore, tmp_pa
 
 
 def test_a_store_without_a_message_is_followed_from_its_first(tmp_path: Path) -> None:
-    """Attached before the broker has written anything."""
+    """Tidemark is attached before the broker has written anything."""
     store = BuiltStore(tmp_path / "store", marked=False)
     with attach(store.root, tmp_path / "state") as attached:
         assert attached.watermark() == 0

@@ -1,4 +1,4 @@
-"""Lookup by key: by the broker's index, and where it has none, by one of our own in the state folder."""
+"""Lookup by key with the broker's index, or with Tidemark's own one in the state folder if there is none."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def own_files(attached: Attached) -> list[Path]:
 
 
 def test_the_brokers_index_is_used_as_it_is(broker: BuiltStore, attached: Attached) -> None:
-    """Old keys and new ones; nothing is built."""
+    """Old and new keys are found; no index is built."""
     for number in range(10, 200):
         broker.append("orders", f"m{number}".encode(), {"KEYS": f"k{number}"})
     attached.wait_for_watermark(broker.end)
@@ -48,7 +48,7 @@ def test_the_brokers_index_is_used_as_it_is(broker: BuiltStore, attached: Attach
 def test_a_broker_may_index_a_little_late(
     broker: BuiltStore, attached: Attached, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It does so after it has dispatched; nothing is built for that."""
+    """It does so after the dispatch; no index is built because of the delay."""
     monkeypatch.setattr(key_follower, "_GRACE_S", 3600.0)
     with monkeypatch.context() as late:
         late.setattr(broker, "index", lambda *_: None)
@@ -63,7 +63,7 @@ def test_a_broker_may_index_a_little_late(
 
 
 def test_a_store_without_an_index_gets_one(broker: BuiltStore, tmp_path: Path) -> None:
-    """Over all of the log, in the state folder, and over a restart; keys of expired records go with the log."""
+    """It covers the whole log, is in the state folder, survives a restart, and expires with the log."""
     shutil.rmtree(broker.root / "index")
     broker.index = lambda *_: None  # type: ignore[method-assign]
     for round_number in range(2):
@@ -79,7 +79,7 @@ def test_a_store_without_an_index_gets_one(broker: BuiltStore, tmp_path: Path) -
 
 
 def test_an_index_that_ends_is_gone_on_with(broker: BuiltStore, attached: Attached) -> None:
-    """Keys of both; none twice."""
+    """Keys of both parts are found; none twice."""
     attached.wait_for_watermark(broker.end)
     broker.index = lambda *_: None  # type: ignore[method-assign]
     for number in range(10, 30):
@@ -91,7 +91,7 @@ def test_an_index_that_ends_is_gone_on_with(broker: BuiltStore, attached: Attach
 
 
 def test_an_own_index_forgets_what_was_cut(broker: BuiltStore, attached: Attached) -> None:
-    """Keys of records that were written over find nothing, those of the new ones are found."""
+    """Keys of overwritten records find nothing, those of the new ones are found."""
     broker.index = lambda *_: None  # type: ignore[method-assign]
     broker.append("orders", b"kept", {"KEYS": "all"})
     wait_until(lambda: find(attached, "all") == ["kept"], "it is indexed")

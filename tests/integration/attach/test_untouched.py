@@ -19,7 +19,7 @@ from .served import Served
 
 
 def use_everything(client: httpx.Client) -> None:
-    """Every kind of request, those that write among them."""
+    """Send every kind of request, including writing ones."""
     for path in (
         "/v1/topics",
         "/v1/topics/orders",
@@ -44,7 +44,7 @@ def use_everything(client: httpx.Client) -> None:
 
 
 def test_files_folders_and_times_stay_as_they_are(broker: BuiltStore, tmp_path: Path) -> None:
-    """ctime tells of any write, rename, chmod or utime."""
+    """ctime shows any write, rename, chmod or utime."""
     (broker.root / "lock").write_bytes(b"lock")
     before = look_at(broker.root)
     with attach(broker.root, tmp_path / "state") as attached:
@@ -55,7 +55,7 @@ def test_files_folders_and_times_stay_as_they_are(broker: BuiltStore, tmp_path: 
 
 
 def test_no_lock_of_the_brokers_is_taken(broker: BuiltStore, attached: Attached) -> None:
-    """Neither beside a broker that holds its lock, nor in the way of one that starts."""
+    """The broker may hold its lock, or start later."""
     attached.wait_for_watermark(broker.end)
     taking = "import sys, pathlib; from tidemark.store.lock import StoreLock; StoreLock(pathlib.Path(sys.argv[1]))"
     subprocess.run([sys.executable, "-c", taking, str(broker.root / "lock")], check=True, timeout=60)
@@ -69,7 +69,7 @@ def test_no_lock_of_the_brokers_is_taken(broker: BuiltStore, attached: Attached)
 
 @pytest.mark.slow
 def test_serve_attach_needs_no_right_to_write(broker: BuiltStore, tmp_path: Path) -> None:
-    """The command, its processes and every request; what the broker appends is shown, and one Ctrl-C ends it."""
+    """The command and every request work; new messages of the broker are shown, and one Ctrl-C ends it."""
     with Served(broker.root, tmp_path / "state") as served, httpx.Client(base_url=served.url, timeout=60) as client:
         use_everything(client)
         broker.append("orders", b"while it runs")
@@ -96,7 +96,7 @@ def run_attach(root: Path, state: Path) -> subprocess.CompletedProcess[str]:
 
 
 def test_a_state_folder_in_the_store_is_refused(broker: BuiltStore) -> None:
-    """It would write below the broker's directory. Nothing is made."""
+    """It would be below the broker's directory. No file is created."""
     before = look_at(broker.root)
     done = run_attach(broker.root, broker.root / "config" / "state")
     assert done.returncode == 2
@@ -108,7 +108,7 @@ def test_a_state_folder_in_the_store_is_refused(broker: BuiltStore) -> None:
 
 
 def test_a_state_folder_has_one_follower(broker: BuiltStore, tmp_path: Path) -> None:
-    """The second one says so and ends."""
+    """The second one reports that and ends."""
     folder = tmp_path / "state" / "tidemark" / "indexer"
     folder.mkdir(parents=True)
     lock = FolderLock(folder / "lock")
@@ -120,7 +120,7 @@ def test_a_state_folder_has_one_follower(broker: BuiltStore, tmp_path: Path) -> 
 
 
 def test_groups_of_the_broker_are_shown_and_ours_are_kept_apart(broker: BuiltStore, attached: Attached) -> None:
-    """A group goes on from its offset in the broker, until it sets one here; the broker's file stays as it is."""
+    """A group continues from its offset in the broker until it sets one here; the broker's file does not change."""
     attached.wait_for_watermark(broker.end)
     theirs = broker.root / "config" / "consumerOffset.json"
     theirs.write_text(json.dumps({"offsetTable": {"orders@g": {"0": 4}, "orders@h": {"0": 7}}}))

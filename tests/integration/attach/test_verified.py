@@ -1,4 +1,4 @@
-"""Nothing is shown that a record does not confirm itself: its position, its queue offset, its body's CRC."""
+"""A message is shown only if its record confirms its position, queue offset and body CRC."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.built_store import BuiltStore, Written
 
 from .attached import Attached, attach
 
-BAD = 4  # queue offset of the record that is wrong
+BAD = 4  # queue offset of the wrong record
 
 
 def spoil_position(broker: BuiltStore, written: Written) -> None:
@@ -39,14 +39,14 @@ SPOILED = {
 
 @pytest.fixture
 def written(tmp_path: Path) -> tuple[BuiltStore, list[Written]]:
-    """Ten messages in one queue; all have the key `k`."""
+    """Return ten messages in one queue; all have the key `k`."""
     store = BuiltStore(tmp_path / "store", marked=False)
     store.topic("orders")
     return store, [store.append("orders", f"m{number}".encode(), {"KEYS": "k"}) for number in range(10)]
 
 
 def require_only_good(attached: Attached, bad: Written, reason: str) -> None:
-    """Every way to a message leaves out the bad one, and the pull says why."""
+    """Require that every access leaves out the bad message, and that the pull reports the reason."""
     good = [f"m{number}" for number in range(10) if number != BAD]
     for semantics in ("tidemark", "rocketmq"):
         answer = attached.pull("orders", semantics=semantics)
@@ -55,7 +55,7 @@ def require_only_good(attached: Attached, bad: Written, reason: str) -> None:
     for by in ({}, {"key": "k"}):
         answer = attached.get("/v1/topics/orders/messages", body_encoding="utf8", **by)
         assert [message["body"] for message in answer["messages"]] == good
-    if reason != "MAGIC":  # of which only the unit is wrong
+    if reason != "MAGIC":  # only the unit is wrong
         refused = attached.client.get(f"/v1/messages/at/{bad.physical_offset}")
         assert refused.status_code == (500 if reason == "BODY_CRC" else 404), refused.text
     raw = attached.client.get(
@@ -68,7 +68,7 @@ def require_only_good(attached: Attached, bad: Written, reason: str) -> None:
 def test_a_record_that_contradicts_its_unit_is_not_shown(
     written: tuple[BuiltStore, list[Written]], tmp_path: Path, reason: str
 ) -> None:
-    """Wrong before we came, and while we follow."""
+    """It is wrong before the start, or becomes wrong while it is followed."""
     broker, records = written
     SPOILED[reason](broker, records[BAD])
     with attach(broker.root, tmp_path / "before") as attached:
@@ -80,7 +80,7 @@ def test_a_record_that_contradicts_its_unit_is_not_shown(
 def test_a_record_that_turns_wrong_is_not_shown_any_more(
     written: tuple[BuiltStore, list[Written]], tmp_path: Path, reason: str
 ) -> None:
-    """What was right when it was published is checked again by each reader."""
+    """Each reader checks records that were right when they were published."""
     broker, records = written
     with attach(broker.root, tmp_path / "state") as attached:
         attached.wait_for_watermark(broker.end)
@@ -90,7 +90,7 @@ def test_a_record_that_turns_wrong_is_not_shown_any_more(
 
 
 def test_a_damaged_body_is_told_in_the_ledger(written: tuple[BuiltStore, list[Written]], tmp_path: Path) -> None:
-    """A broker dispatches it without a look at its body."""
+    """A broker dispatches it without checking its body."""
     broker, _ = written
     with attach(broker.root, tmp_path / "state") as attached:
         attached.wait_for_watermark(broker.end)

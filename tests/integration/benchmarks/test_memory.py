@@ -1,4 +1,4 @@
-"""Before memory is measured, the writer remembers as many batches as it will."""
+"""Before memory is measured, the writer's window of recent batches is full."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.integration
 
 
 def test_a_full_window_has_had_a_batch_for_each_place(tmp_path: Path) -> None:
-    """Of a window that is no multiple of what is in flight together."""
+    """The window's size is no multiple of the batches in flight."""
     settings = {"TIDEMARK_IDEMPOTENCE_WINDOW_BATCHES": "1007"}
     with running(tmp_path / "data", WRITER, settings=settings) as stack, Producer(stack.writer_address) as producer:
         producer.topics.create("flat", queues=1)

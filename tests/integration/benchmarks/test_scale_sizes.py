@@ -1,4 +1,4 @@
-"""What the model says of a store's size and of the writer's open files, beside a store that the services have made."""
+"""The model's size of a store and the writer's open files, compared with a store that the services have made."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ BATCHES = 90
 
 
 def test_single_messages_take_what_is_told(tmp_path: Path) -> None:
-    """To the byte: one segment, so nothing is left empty at a file's end."""
+    """It is exact: with one segment no space is empty at a file's end."""
     stored.make(tmp_path / "data", WORKLOAD, BATCHES, FILES)
     found = stored.look(tmp_path / "data", WORKLOAD)
     assert found == stored.predict(WORKLOAD, BATCHES, FILES)
@@ -31,7 +31,7 @@ def test_single_messages_take_what_is_told(tmp_path: Path) -> None:
 
 
 def test_batches_take_what_is_told(tmp_path: Path) -> None:
-    """All but the digits of the queue offset that INNER_BASE carries."""
+    """Only the digits of the queue offset in INNER_BASE differ."""
     workload = Workload(**{**vars(WORKLOAD), "batch_queues": True})
     stored.make(tmp_path / "data", workload, BATCHES, FILES)
     found, told = stored.look(tmp_path / "data", workload), stored.predict(workload, BATCHES, FILES)
@@ -41,7 +41,7 @@ def test_batches_take_what_is_told(tmp_path: Path) -> None:
 
 
 def test_the_writer_keeps_a_file_open_for_each_segment(tmp_path: Path) -> None:
-    """That it has made since its start."""
+    """It has created the segments since its start."""
     data, small = tmp_path / "data", FILES._replace(segment_bytes=64 << 10)
     with running(data, WRITER, settings=stored.settings_of(small)) as stack:
         with Producer(stack.writer_address) as producer:
@@ -55,7 +55,7 @@ def test_the_writer_keeps_a_file_open_for_each_segment(tmp_path: Path) -> None:
 
 
 def open_files(pid: int) -> list[str]:
-    """What a process has open, but for what it closes meanwhile."""
+    """Return the files that a process has open, except those that it closes meanwhile."""
     links = []
     for link in Path(f"/proc/{pid}/fd").iterdir():
         with suppress(FileNotFoundError):

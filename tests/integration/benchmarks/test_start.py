@@ -1,4 +1,4 @@
-"""Starts that are measured."""
+"""Measured starts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.integration
 
 
 def test_a_start_that_fails_is_told_at_once(tmp_path: Path) -> None:
-    """Those who ask for its first messages do not go on asking for minutes."""
+    """Clients that wait for its first messages stop too, not after minutes."""
     log = tmp_path / "commitlog"
     log.mkdir()
     (log / "no file of a log").touch()

@@ -1,4 +1,4 @@
-"""One real stack for the tests of this folder, and the real command as a program of its own."""
+"""One real stack for the tests of this folder, and the real command as a separate program."""
 
 from __future__ import annotations
 
@@ -49,26 +49,26 @@ class Tidemark:
         )
 
     def json(self, *arguments: object, given: str | bytes = b"", status: int = 0) -> Any:
-        """The one document that a verb prints with --output json; it ends with *status*."""
+        """Return the document that a verb prints with --output json; the verb must end with *status*."""
         done = self.run(*arguments, "--output", "json", given=given)
         assert done.returncode == status, done
         return json.loads(done.stdout)
 
     def messages(self, *arguments: object) -> list[dict[str, Any]]:
-        """What `consume … --output json` prints."""
+        """Return the messages that `consume … --output json` prints."""
         done = self.run("consume", *arguments, "--output", "json")
         assert done.returncode == 0, done
         return [json.loads(line) for line in done.stdout.splitlines()]
 
     def produce(self, topic: str, *arguments: object, given: str | bytes = b"") -> int:
-        """Send, and wait until all is visible; how many were acknowledged."""
+        """Send, and wait until all is visible; return the number of acknowledged messages."""
         sent = self.json("produce", topic, *arguments, given=given)
         assert sent["complete"]
         self.wait_for(sent["end_physical_offset"])
         return int(sent["acknowledged"])
 
     def wait_for(self, physical_offset: int) -> None:
-        """Until the watermark has reached it."""
+        """Wait until the watermark has reached it."""
         deadline = time.monotonic() + 30
         with Query(self.query_url) as query:
             while query.watermark()["watermark"]["physical_offset"] < physical_offset:
@@ -78,18 +78,18 @@ class Tidemark:
 
 @pytest.fixture(scope="session")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStack]:
-    """Writer, pipeline and query; each test uses topics and groups of its own."""
+    """Run writer, pipeline and query; each test uses its own topics and groups."""
     with LocalStack(tmp_path_factory.mktemp("cli") / "store") as running:
         yield running
 
 
 @pytest.fixture(scope="session")
 def tidemark(stack: LocalStack) -> Tidemark:
-    """The command, for that stack."""
+    """Return the command for that stack."""
     return Tidemark(stack.writer_address, stack.query_url)
 
 
 @pytest.fixture
 def nowhere(tmp_path: Path) -> Tidemark:
-    """The command, where nobody answers."""
+    """Return the command for addresses without a service."""
     return Tidemark(f"127.0.0.1:{free_port()}", f"http://127.0.0.1:{free_port()}")

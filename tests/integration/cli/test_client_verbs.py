@@ -1,4 +1,4 @@
-"""The small verbs of a client against a real stack: topic, get, offset, group, status, watermark, doctor."""
+"""The small client verbs against a real stack: topic, get, offset, group, status, watermark, doctor."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.spark, pytest.mark.slow]
 
 
 def test_a_topic_is_created_shown_and_deleted(tidemark: Tidemark) -> None:
-    """As JSON and for people."""
+    """The output is JSON or a table."""
     made = tidemark.json("topic", "create", "shown", "--queues", 2, "--attribute", "queue.type=BatchCQ")
     assert (made["write_queues"], made["attributes"]) == (2, {"queue.type": "BatchCQ"})
     assert "shown" in [topic["topic"] for topic in tidemark.json("topic", "list")["topics"]]
@@ -26,7 +26,7 @@ def test_a_topic_is_created_shown_and_deleted(tidemark: Tidemark) -> None:
 
 
 def test_a_topic_is_altered(tidemark: Tidemark) -> None:
-    """Queues, permission, attributes; what is not named stays."""
+    """Queues, permission and attributes change; others stay."""
     tidemark.json("topic", "create", "altered", "--queues", 2)
     alter = ("topic", "alter", "altered")
     changed = tidemark.json(*alter, "--queues", 4, "--attribute", "+message.type=NORMAL")
@@ -49,13 +49,13 @@ def test_a_topic_is_altered(tidemark: Tidemark) -> None:
     ],
 )
 def test_what_cannot_be_altered_is_told(tidemark: Tidemark, arguments: list[str], status: ExitStatus) -> None:
-    """Nothing on standard output."""
+    """Standard output stays empty."""
     done = tidemark.run("topic", "alter", *arguments)
     assert (done.returncode, done.stdout) == (status, b""), done
 
 
 def test_a_topic_is_not_deleted_without_a_yes(tidemark: Tidemark) -> None:
-    """Nor where nobody can answer."""
+    """An empty input counts as no."""
     tidemark.json("topic", "create", "kept")
     for answer in ("n\n", ""):
         done = tidemark.run("topic", "delete", "kept", given=answer)
@@ -75,14 +75,14 @@ def test_a_topic_is_not_deleted_without_a_yes(tidemark: Tidemark) -> None:
     ],
 )
 def test_wrong_topics_are_told(tidemark: Tidemark, arguments: list[str], status: ExitStatus) -> None:
-    """One line of JSON on standard error, or click's usage."""
+    """The error is one line of JSON on standard error, or click's usage."""
     done = tidemark.run("topic", *arguments, "--output", "json")
     assert (done.returncode, done.stdout) == (status, b""), done
     assert status is ExitStatus.USAGE or json.loads(done.stderr)["reason"]
 
 
 def test_a_message_is_got_by_id_by_place_and_by_key(tidemark: Tidemark) -> None:
-    """The same one."""
+    """All three return the same one."""
     assert tidemark.produce("got", "--format", "jsonl", "--key-field", "id", given='{"id": "a1"}') == 1
     (message,) = tidemark.json("get", "key", "got", "a1")["messages"]
     (by_id,) = tidemark.json("get", "message", message["offset_msg_id"])["messages"]
@@ -106,7 +106,7 @@ def test_a_message_is_got_by_id_by_place_and_by_key(tidemark: Tidemark) -> None:
     ],
 )
 def test_what_is_not_there_is_told(tidemark: Tidemark, arguments: list[str], status: ExitStatus) -> None:
-    """Nothing on standard output."""
+    """Standard output stays empty."""
     done = tidemark.run("get", *arguments)
     assert (done.returncode, done.stdout) == (status, b""), done
 
@@ -165,7 +165,7 @@ def test_a_group_is_reset_shown_and_lags(tidemark: Tidemark) -> None:
 def test_a_reset_that_is_wrong_or_not_wanted_sets_nothing(
     tidemark: Tidemark, arguments: list[str], given: str, status: ExitStatus
 ) -> None:
-    """An offset without its queue, one that no queue has, a no."""
+    """The offset has no queue, is not in the queue, or the user answers no."""
     tidemark.json("topic", "create", "unmoved", "--queues", 2)
     done = tidemark.run("group", "reset", "nobody", "--topic", "unmoved", *arguments, given=given)
     assert done.returncode == status, done
@@ -173,7 +173,7 @@ def test_a_reset_that_is_wrong_or_not_wanted_sets_nothing(
 
 
 def test_members_of_a_group_are_shown_and_keep_it_from_a_reset(tidemark: Tidemark) -> None:
-    """All of its offsets stay; without the consumer they are set."""
+    """All of its offsets stay; after the consumer has left they are set."""
     tidemark.json("topic", "create", "shared", "--queues", 2)
     reset = ("group", "reset", "members", "--topic", "shared", "--to", "earliest", "--yes")
     with Consumer("shared", group="members", url=tidemark.query_url) as consumer:
@@ -187,7 +187,7 @@ def test_members_of_a_group_are_shown_and_keep_it_from_a_reset(tidemark: Tidemar
 
 
 def test_status_is_0_while_all_answer(tidemark: Tidemark, nowhere: Tidemark) -> None:
-    """1 when one does not, 5 when nobody does."""
+    """It is 1 if one service does not answer, 5 if none does."""
     seen = tidemark.json("status")
     assert [seen[name]["answers"] for name in ("query", "writer", "pipeline")] == [True, True, True]
     assert (seen["healthy"], seen["problems"], seen["writer"]["flush_mode"]) == (True, [], "sync")
@@ -213,7 +213,7 @@ def test_status_follows_the_watermark_until_ctrl_c(tidemark: Tidemark) -> None:
 
 
 def test_doctor_knows_the_services_of_a_running_stack(tidemark: Tidemark) -> None:
-    """Both answer, and their clock is this one."""
+    """Both answer, and their clock agrees."""
     done = tidemark.run("doctor", "--output", "json")
     texts = {check["name"]: (check["level"], check["text"]) for check in json.loads(done.stdout)["checks"]}
     assert texts["writer"][0] == texts["query"][0] == texts["clock"][0] == "ok"

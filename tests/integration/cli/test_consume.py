@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.spark, pytest.mark.slow]
 
 @pytest.fixture(scope="module")
 def topic(tidemark: Tidemark) -> str:
-    """Three queues with a hundred messages, each with a key and one of two tags."""
+    """Create three queues with a hundred messages, each with a key and one of two tags."""
     tidemark.json("topic", "create", "consumed", "--queues", 3)
     lines = [json.dumps({"id": f"k{number}", "kind": "ab"[number % 2], "n": number}) for number in range(100)]
     options = ("--format", "jsonl", "--key-field", "id", "--tag-field", "kind")
@@ -29,7 +29,7 @@ def _numbers(messages: list[dict[str, str]]) -> list[int]:
 
 
 def test_all_queues_are_read_each_in_its_order(tidemark: Tidemark, topic: str) -> None:
-    """Every message once."""
+    """Every message comes once."""
     messages = tidemark.messages(topic)
     assert sorted(_numbers(messages)) == list(range(100))
     for queue_id in range(3):
@@ -39,7 +39,7 @@ def test_all_queues_are_read_each_in_its_order(tidemark: Tidemark, topic: str) -
 
 
 def test_from_to_and_max_bound_what_is_read(tidemark: Tidemark, topic: str) -> None:
-    """Offsets of one queue; --to is exclusive."""
+    """They are offsets of one queue; --to is exclusive."""
     offsets = [one["queue_offset"] for one in tidemark.messages(topic, "--queue", 1, "--from", 3, "--to", 7)]
     assert offsets == [3, 4, 5, 6]
     assert len(tidemark.messages(topic, "--max", 10)) == 10
@@ -47,7 +47,7 @@ def test_from_to_and_max_bound_what_is_read(tidemark: Tidemark, topic: str) -> N
 
 
 def test_times_bound_what_is_read(tidemark: Tidemark, topic: str) -> None:
-    """Of the store, in milliseconds or as RFC 3339."""
+    """They are store times, in milliseconds or as RFC 3339."""
     messages = tidemark.messages(topic)
     last = max(message["store_timestamp_ms"] for message in messages)
     wanted = [message for message in messages if message["store_timestamp_ms"] >= last]
@@ -57,14 +57,14 @@ def test_times_bound_what_is_read(tidemark: Tidemark, topic: str) -> None:
 
 
 def test_tags_and_keys_choose(tidemark: Tidemark, topic: str) -> None:
-    """By the queue, or by the index."""
+    """The queue filters tags, the index finds keys."""
     assert sorted(_numbers(tidemark.messages(topic, "--tag", "a"))) == list(range(0, 100, 2))
     assert _numbers(tidemark.messages(topic, "--key", "k42")) == [42]
     assert tidemark.messages(topic, "--key", "k42", "--from", "2999-01-01T00:00:00Z") == []
 
 
 def test_raw_bodies_come_back_byte_for_byte(tidemark: Tidemark) -> None:
-    """A NUL byte ends each where bodies hold newlines."""
+    """Bodies may contain newlines if a NUL byte ends each."""
     tidemark.json("topic", "create", "raw", "--queues", 1)
     bodies = [b"text", b"\xff\xfe\x01", "ü".encode()]
     assert tidemark.produce("raw", given=b"\n".join(bodies)) == 3
@@ -76,7 +76,7 @@ def test_raw_bodies_come_back_byte_for_byte(tidemark: Tidemark) -> None:
 
 
 def test_a_reader_that_has_enough_ends_it_quietly(tidemark: Tidemark, topic: str) -> None:
-    """consume … | head: exit status 0, nothing on standard error."""
+    """consume … | head: exit status 0, no output on standard error."""
     script = f'{" ".join(COMMAND)} consume {topic} --output json | head -n 1; echo "${{PIPESTATUS[0]}}"'
     done = subprocess.run(
         ["bash", "-c", script], env=tidemark.environment, capture_output=True, text=True, check=False, timeout=100
@@ -87,7 +87,7 @@ def test_a_reader_that_has_enough_ends_it_quietly(tidemark: Tidemark, topic: str
 
 
 def test_a_reader_that_is_gone_ends_a_follower_quietly(tidemark: Tidemark) -> None:
-    """When the next message comes."""
+    """It ends when the next message comes."""
     tidemark.json("topic", "create", "gone", "--queues", 2)
     with tidemark.start("consume", "gone", "--follow", "--output", "json") as follower:
         assert follower.stdout is not None
@@ -101,7 +101,7 @@ def test_a_reader_that_is_gone_ends_a_follower_quietly(tidemark: Tidemark) -> No
 
 
 def test_ctrl_c_ends_a_follower_with_130(tidemark: Tidemark, topic: str) -> None:
-    """Without a traceback."""
+    """There is no traceback."""
     with tidemark.start("consume", topic, "--follow", "--output", "raw") as follower:
         assert follower.stdout is not None
         assert follower.stderr is not None
@@ -128,7 +128,7 @@ def test_ctrl_c_ends_a_follower_with_130(tidemark: Tidemark, topic: str) -> None
 def test_what_cannot_be_consumed_is_told(
     tidemark: Tidemark, topic: str, arguments: list[str], status: ExitStatus, told: bytes
 ) -> None:
-    """With the next step, without a traceback, and nothing on standard output."""
+    """The error names a remedy; there is no traceback and no standard output."""
     done = (
         tidemark.run("consume", *arguments, "--output", "json")
         if "--null" not in arguments
@@ -139,7 +139,7 @@ def test_what_cannot_be_consumed_is_told(
 
 
 def test_without_a_query_service_it_says_what_to_do(nowhere: Tidemark) -> None:
-    """Not reachable is 5."""
+    """The exit status is 5, for an unreachable service."""
     done = nowhere.run("consume", "orders")
     assert done.returncode == ExitStatus.UNAVAILABLE
     assert b"tidemark serve" in done.stderr

@@ -21,7 +21,7 @@ COUNT = 3
 
 @pytest.fixture
 def failed(tidemark: Tidemark) -> tuple[str, str]:
-    """(topic, group) whose handler has failed for good at COUNT messages."""
+    """Return topic and group of a handler that has finally failed for COUNT messages."""
     topic = group = f"dead-{uuid.uuid4().hex[:8]}"
     tidemark.json("topic", "create", topic, "--queues", 1)
     writer = tidemark.environment["TIDEMARK_WRITER_ADDRESS"]
@@ -44,7 +44,7 @@ def failed(tidemark: Tidemark) -> tuple[str, str]:
 
 
 def _of(tidemark: Tidemark, group: str) -> dict[str, Any]:
-    """The group in `dlq list`."""
+    """Return the group's entry in `dlq list`."""
     found = [one for one in tidemark.json("dlq", "list")["groups"] if one["group"] == group]
     return found[0] if found else {"messages": 0}
 
@@ -57,7 +57,7 @@ def _wait_until(holds: Any) -> None:
 
 
 def test_dead_letters_are_listed_and_shown_with_their_topic(tidemark: Tidemark, failed: tuple[str, str]) -> None:
-    """As JSON, a line each, and for people."""
+    """The output is JSON, one line each, or a table."""
     topic, group = failed
     assert _of(tidemark, group)["waiting"] == COUNT
     shown = [json.loads(line) for line in tidemark.run("dlq", "show", group, "--output", "json").stdout.splitlines()]
@@ -69,7 +69,7 @@ def test_dead_letters_are_listed_and_shown_with_their_topic(tidemark: Tidemark, 
 
 
 def test_dead_letters_go_back_as_they_were_first_sent(tidemark: Tidemark, failed: tuple[str, str]) -> None:
-    """Once each: a second redrive goes on behind the first."""
+    """Each goes back once: a second redrive starts after the first."""
     topic, group = failed
     redrive = ("dlq", "redrive", group, "--yes")
     assert tidemark.json(*redrive, "--max", 1) == {"group": group, "sent": 1, "waiting": COUNT - 1}
@@ -84,7 +84,7 @@ def test_dead_letters_go_back_as_they_were_first_sent(tidemark: Tidemark, failed
 
 
 def test_a_redrive_that_is_repeated_stores_nothing_twice(tidemark: Tidemark, failed: tuple[str, str]) -> None:
-    """As after a crash between the sends and their commit: the offsets are put back by hand."""
+    """This is the state after a crash between sends and commit: the offsets are set back by hand."""
     topic, group = failed
     assert tidemark.json("dlq", "redrive", group, "--yes")["sent"] == COUNT
     back = ("--topic", f"%DLQ%{group}", "--to", "earliest", "--yes")
@@ -96,7 +96,7 @@ def test_a_redrive_that_is_repeated_stores_nothing_twice(tidemark: Tidemark, fai
 
 
 def test_dead_letters_go_to_another_topic(tidemark: Tidemark, failed: tuple[str, str]) -> None:
-    """Nothing is sent without a yes."""
+    """A confirmation is needed."""
     topic, group = failed
     other = f"{topic}-other"
     tidemark.json("topic", "create", other, "--queues", 1)
@@ -107,7 +107,7 @@ def test_dead_letters_go_to_another_topic(tidemark: Tidemark, failed: tuple[str,
 
 
 def test_a_dead_letter_without_its_topic_is_told(tidemark: Tidemark) -> None:
-    """It waits for a --to."""
+    """It needs --to."""
     group = f"stranger-{uuid.uuid4().hex[:8]}"
     tidemark.produce(f"%DLQ%{group}", given="x\n")
     done = tidemark.run("dlq", "redrive", group, "--yes")
@@ -117,7 +117,7 @@ def test_a_dead_letter_without_its_topic_is_told(tidemark: Tidemark) -> None:
 
 @pytest.mark.parametrize("verb", ["show", "redrive"])
 def test_a_group_without_dead_letters_is_told(tidemark: Tidemark, verb: str) -> None:
-    """Nothing on standard output."""
+    """Standard output stays empty."""
     done = tidemark.run("dlq", verb, "no-such-group")
     assert (done.returncode, done.stdout) == (ExitStatus.NOT_FOUND, b""), done
 

@@ -41,7 +41,7 @@ def hand_back(root: Path) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture
 def writer(tmp_path: Path) -> Iterator[LocalStack]:
-    """A writer with messages that no pipeline has seen."""
+    """Run a writer whose messages no pipeline has seen."""
     stack = LocalStack(tmp_path / "data", environment=ENVIRONMENT, services=(WRITER,))
     stack.start()
     try:
@@ -54,7 +54,7 @@ def writer(tmp_path: Path) -> Iterator[LocalStack]:
 
 
 def test_a_killed_store_that_nobody_has_indexed_is_brought_to_its_end(writer: LocalStack) -> None:
-    """Afterwards all is durably built, the times are true and `abort` is gone."""
+    """Afterwards all is durably built, the times are right and `abort` is gone."""
     paths = StorePaths(writer.data)
     writer.services.pop(WRITER).kill()
     assert paths.abort.exists()
@@ -73,7 +73,7 @@ def test_a_killed_store_that_nobody_has_indexed_is_brought_to_its_end(writer: Lo
 
 
 def test_it_refuses_while_somebody_works_on_the_store(writer: LocalStack) -> None:
-    """A writer, or a pipeline; and what is no store."""
+    """It is in use by a writer or a pipeline; a folder without a store is refused too."""
     refused = hand_back(writer.data)
     assert refused.returncode == ExitStatus.UNAVAILABLE
     assert "a writer or a broker runs on this store" in refused.stderr

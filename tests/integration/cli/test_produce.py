@@ -21,7 +21,7 @@ _DIGITS = "123456789012345678901234567890"
 
 
 def test_lines_become_messages_in_order(tidemark: Tidemark) -> None:
-    """In one queue: as they stand in the file."""
+    """All are in one queue, in the order of the file."""
     tidemark.json("topic", "create", "lines", "--queues", 1)
     lines = [f"line {number}" for number in range(5_000)]
     assert tidemark.produce("lines", given="\n".join(lines)) == 5_000
@@ -29,7 +29,7 @@ def test_lines_become_messages_in_order(tidemark: Tidemark) -> None:
 
 
 def test_fields_of_json_lines_are_key_and_tag(tidemark: Tidemark) -> None:
-    """The key chooses the queue, and finds the message again."""
+    """The key chooses the queue, and finds the message."""
     lines = [json.dumps({"id": f"k{number}", "kind": "ab"[number % 2], "n": number}) for number in range(100)]
     options = ("--format", "jsonl", "--key-field", "id", "--tag-field", "kind")
     assert tidemark.produce("json", *options, given="\n".join(lines) + "\n") == 100
@@ -40,7 +40,7 @@ def test_fields_of_json_lines_are_key_and_tag(tidemark: Tidemark) -> None:
 
 
 def test_csv_and_parquet_are_told_by_their_endings(tidemark: Tidemark, tmp_path: Path) -> None:
-    """Rows as JSON, or one column as the body."""
+    """A row is JSON, or one column is the body."""
     table = pa.table({"id": ["a", "b"], "n": [1, 2]})
     pq.write_table(table, tmp_path / "t.parquet")
     (tmp_path / "t.csv").write_text("id,n\na,1\nb,2\n")
@@ -51,13 +51,13 @@ def test_csv_and_parquet_are_told_by_their_endings(tidemark: Tidemark, tmp_path:
 
 
 def test_parquet_comes_through_a_pipe_too(tidemark: Tidemark, tmp_path: Path) -> None:
-    """Read as a whole, because its index is at its end."""
+    """The input is read completely, because its index is at its end."""
     pq.write_table(pa.table({"n": [1, 2, 3]}), tmp_path / "t.parquet")
     assert tidemark.produce("pipe", "--format", "parquet", given=(tmp_path / "t.parquet").read_bytes()) == 3
 
 
 def test_a_line_of_a_pipe_is_sent_as_it_comes(tidemark: Tidemark) -> None:
-    """The next one has not been written when it can be consumed."""
+    """It can be consumed before the next line is written."""
     tidemark.json("topic", "create", "trickle", "--queues", 1)
     with (
         tidemark.start("produce", "trickle") as producer,
@@ -74,7 +74,7 @@ def test_a_line_of_a_pipe_is_sent_as_it_comes(tidemark: Tidemark) -> None:
 
 
 def test_a_malformed_line_is_named_and_nothing_behind_it_is_sent(tidemark: Tidemark) -> None:
-    """What is before it is acknowledged, and told."""
+    """The lines before it are acknowledged, and their number is reported."""
     tidemark.json("topic", "create", "malformed", "--queues", 1)
     given = '{"n": 1}\n{"n": 2}\nnonsense\n{"n": 4}\n'
     done = tidemark.run("produce", "malformed", "--format", "jsonl", "--output", "json", given=given)
@@ -88,7 +88,7 @@ def test_a_malformed_line_is_named_and_nothing_behind_it_is_sent(tidemark: Tidem
 
 
 def test_a_row_that_the_log_cannot_take_is_named(tidemark: Tidemark, tmp_path: Path) -> None:
-    """A key with a space, in the fourth row of the file."""
+    """The key has a space, in the fourth row of the file."""
     (tmp_path / "t.csv").write_text("id,n\na,1\nb,2\nc d,3\n")
     done = tidemark.run("produce", "rows", "--file", tmp_path / "t.csv", "--key-field", "id")
     assert done.returncode == ExitStatus.REJECTED
@@ -108,13 +108,13 @@ def test_a_row_that_the_log_cannot_take_is_named(tidemark: Tidemark, tmp_path: P
 def test_wrong_usage_and_wrong_names_are_told(
     tidemark: Tidemark, arguments: list[str], status: ExitStatus, told: bytes
 ) -> None:
-    """Before anything is sent, and without a traceback."""
+    """The error comes before a send, without a traceback."""
     done = tidemark.run("produce", *arguments)
     assert (done.returncode, told in done.stderr, b"Traceback" in done.stderr) == (status, True, False)
 
 
 def test_ctrl_c_tells_what_is_acknowledged(tidemark: Tidemark) -> None:
-    """Exactly that many are in the log."""
+    """The log has exactly that number."""
     tidemark.json("topic", "create", "interrupted", "--queues", 1)
     with tidemark.start("produce", "interrupted") as producer:
         assert producer.stdin is not None
@@ -131,7 +131,7 @@ def test_ctrl_c_tells_what_is_acknowledged(tidemark: Tidemark) -> None:
 
 
 def test_without_a_writer_it_says_what_to_do(nowhere: Tidemark) -> None:
-    """Before it reads a line."""
+    """The error comes before a line is read."""
     done = nowhere.run("produce", "orders", given="x\n")
     assert done.returncode == ExitStatus.UNAVAILABLE
     assert b"tidemark serve" in done.stderr
@@ -184,7 +184,7 @@ def test_other_values_are_refused_by_their_place(
 
 @pytest.mark.parametrize("locale", ["C", "POSIX", "en_US.ISO-8859-1"])
 def test_input_and_output_do_not_depend_on_the_locale(tidemark: Tidemark, locale: str) -> None:
-    """Bodies are bytes; what a terminal cannot show is escaped in the table."""
+    """Bodies are bytes; characters that a terminal cannot show are escaped in the table."""
     topic = f"locale-{locale[:2]}"
     kept = {name: value for name, value in tidemark.environment.items() if not name.startswith(("LC_", "LANG"))}
     poor = {"LC_ALL": locale, "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}

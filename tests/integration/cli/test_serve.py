@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.spark, pytest.mark.slow]
 
 
 class Served:
-    """`python -m tidemark.cli serve` on free ports; *lines*: its screen so far."""
+    """`python -m tidemark.cli serve` on free ports; *lines*: its output so far."""
 
     def __init__(self, data: Path) -> None:
         self.url = f"http://127.0.0.1:{(port := free_port())}"
@@ -34,11 +34,11 @@ class Served:
         raise AssertionError("".join(self.lines))
 
     def children(self) -> list[psutil.Process]:
-        """Everything it has started."""
+        """Return all its child processes."""
         return psutil.Process(self.process.pid).children(recursive=True)
 
     def end(self) -> int:
-        """Its exit status, once it has ended by itself."""
+        """Wait for its end and return its exit status."""
         output, _ = self.process.communicate(timeout=60)
         self.lines += output.splitlines()
         return self.process.returncode
@@ -46,7 +46,7 @@ class Served:
 
 @pytest.fixture
 def served(tmp_path: Path) -> Iterator[Served]:
-    """Runs; ended after the test, however that ends."""
+    """Run it until the test ends."""
     served = Served(tmp_path / "data")
     yield served
     served.process.terminate()
@@ -54,7 +54,7 @@ def served(tmp_path: Path) -> Iterator[Served]:
 
 
 def test_one_ctrl_c_stops_everything_cleanly(served: Served, tmp_path: Path) -> None:
-    """Append and pull over REST as the screen says; then no process is left, and a new store takes little room."""
+    """Append and pull over REST work as printed; afterwards no process is left, and a new store is small."""
     topic = f"{served.url}/v1/topics/orders"
     message = {"body": "hello", "body_encoding": "utf8"}
     assert httpx.post(f"{topic}/messages", json={"messages": [message], "queue_id": 0}).status_code == 201
@@ -75,7 +75,7 @@ def test_one_ctrl_c_stops_everything_cleanly(served: Served, tmp_path: Path) -> 
 
 
 def test_a_service_that_dies_ends_all_and_says_which(served: Served) -> None:
-    """Exit status 1."""
+    """The exit status is 1."""
     children = served.children()
     (query,) = (child for child in children if _command(child)[-1:] == ["query"])
     query.kill()
@@ -87,7 +87,7 @@ def test_a_service_that_dies_ends_all_and_says_which(served: Served) -> None:
 def _command(process: psutil.Process) -> list[str]:
     try:
         return process.cmdline()
-    except psutil.Error:  # ended meanwhile: Spark's launcher starts short-lived ones
+    except psutil.Error:  # ended meanwhile: Spark's launcher starts short-lived processes
         return []
 
 

@@ -33,21 +33,21 @@ def store(golden_store: GoldenStore, tmp_path: Path) -> Path:
 
 
 def run(*arguments: object) -> tuple[int, str, str]:
-    """Exit status, standard output, standard error."""
+    """Return exit status, standard output and standard error."""
     result = CliRunner().invoke(app, ["store", *map(str, arguments)])
     assert result.exception is None or isinstance(result.exception, SystemExit)
     return result.exit_code, result.stdout, result.stderr
 
 
 def test_check_ends_with_0_when_nothing_is_wrong(store: Path) -> None:
-    """One line says what was looked at."""
+    """One line reports the checked parts."""
     status, output, _ = run("check", store)
     assert status == 0
     assert output.splitlines()[-1] == "12,622 records from 0 to 4822714: sound"
 
 
 def test_check_ends_with_1_and_names_what_is_wrong(store: Path) -> None:
-    """For people and for machines."""
+    """The output is text or JSON."""
     (store / "commitlog" / "notes.txt").touch()
     status, output, _ = run("check", store)
     assert (status, output.splitlines()[0]) == (
@@ -61,7 +61,7 @@ def test_check_ends_with_1_and_names_what_is_wrong(store: Path) -> None:
 
 
 def test_check_gives_a_verdict_on_each_queue(store: Path) -> None:
-    """A queue that lost a file is wrong, the others are sound; the command's own status says it, too."""
+    """A queue with a missing file is wrong, the others are sound; the exit status shows it too."""
     report = json.loads(run("check", store, "--queues", "--json")[1])
     assert {queue["verdict"] for queue in report["queues"]} == {"sound"}
     assert sum(queue["records"] for queue in report["queues"]) == report["records"] == 12_622
@@ -81,7 +81,7 @@ def test_check_gives_a_verdict_on_each_queue(store: Path) -> None:
 
 
 def test_corruptions_are_the_ledgers(store: Path) -> None:
-    """None is 0, some is 1."""
+    """The status is 0 without entries, 1 with some."""
     assert run("corruptions", store)[:2] == (0, "no damage was found\n")
     paths = StorePaths(store)
     paths.indexer.mkdir(parents=True)
@@ -93,7 +93,7 @@ def test_corruptions_are_the_ledgers(store: Path) -> None:
 
 
 def test_backup_verify_restore(store: Path, tmp_path: Path) -> None:
-    """There and back; a damaged backup is 1, no backup is 3."""
+    """The round trip works; a damaged backup gives 1, no backup gives 3."""
     folder, restored = tmp_path / "backup", tmp_path / "restored"
     status, output, _ = run("backup", store, folder, "--output", "json")
     assert (status, json.loads(output)["end"]) == (0, 4822714)
@@ -110,7 +110,7 @@ def test_backup_verify_restore(store: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("verb", [["check"], ["corruptions"], ["rebuild"], ["backup", "elsewhere"]])
 def test_a_store_of_a_newer_major_version_is_refused(store: Path, tmp_path: Path, verb: list[str]) -> None:
-    """A message with the facts instead of a traceback."""
+    """The error is a message with facts, not a traceback."""
     (store / "tidemark").mkdir()
     (store / "tidemark" / "format").write_text(json.dumps({"version": {"major": FORMAT.major + 1, "minor": 0}}))
     status, _, errors = run(verb[0], store, *(tmp_path / name for name in verb[1:]))
@@ -121,14 +121,14 @@ def test_a_store_of_a_newer_major_version_is_refused(store: Path, tmp_path: Path
 
 @pytest.mark.parametrize("arguments", [["check", "nowhere"], ["check"], ["restore", "nowhere", "x"], ["no-such-verb"]])
 def test_wrong_usage_is_2(arguments: list[str]) -> None:
-    """As click says."""
+    """This is click's status."""
     assert run(*arguments)[0] == 2
 
 
 def test_rebuild_killed_in_the_middle_and_run_again_gives_the_same_bytes(
     golden_store: GoldenStore, tmp_path: Path
 ) -> None:
-    """The real verb and the real pipeline; kill -9 when the first mark has moved, or the pipeline has started."""
+    """The real verb and pipeline are killed with SIGKILL when the first mark has moved, or the pipeline has started."""
     name = "mixed/store"
     root = without_derived(golden_store(name), tmp_path / "store")
     build(plan_of(root, **GOLDEN_SETTINGS[name]))
@@ -148,9 +148,9 @@ def test_rebuild_killed_in_the_middle_and_run_again_gives_the_same_bytes(
     assert not list(root.glob("*.dropped"))
 
 
-@pytest.mark.exhaustive  # `make integration`, and with an executor that dies `make cluster-test`
+@pytest.mark.exhaustive  # `make integration`; with a dying executor: `make cluster-test`
 def test_a_rebuild_on_spark_goes_on_where_it_was_killed(golden_store: GoldenStore, tmp_path: Path) -> None:
-    """kill -9 when some ranges are scanned: the next one scans the others alone, and gives the follower's bytes."""
+    """It is killed after some ranges are scanned: the next run scans only the others; the bytes are the follower's."""
     name = "mixed/store"
     root = without_derived(golden_store(name), tmp_path / "store")
     build(plan_of(root, **GOLDEN_SETTINGS[name]))

@@ -13,20 +13,20 @@ from tidemark.local.local_stack import WRITER, LocalStack
 
 @pytest.fixture(scope="session")
 def writer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStack]:
-    """One writer for all of them; each test uses topics of its own."""
+    """Run one writer for all tests; each test uses its own topics."""
     with LocalStack(tmp_path_factory.mktemp("store"), services=(WRITER,)) as stack:
         yield stack
 
 
 @pytest.fixture
 def producer(writer: LocalStack) -> Iterator[Producer]:
-    """A producer connected to it."""
+    """Return a producer that is connected to it."""
     with Producer(writer.writer_address) as client:
         yield client
 
 
 @pytest.fixture
 def own_writer(tmp_path: Path) -> Iterator[LocalStack]:
-    """A writer that a test may kill."""
+    """Run a writer that a test may kill."""
     with LocalStack(tmp_path / "store", services=(WRITER,)) as stack:
         yield stack

@@ -1,4 +1,4 @@
-"""What a writer has stored, read back through ReadLog: records decoded by the plain format module."""
+"""A writer's stored records, read through ReadLog and decoded by the plain format module."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tidemark.v1.commit_log_pb2_grpc import CommitLogServiceStub
 
 
 def read_log(address: str, *, start: int = 0) -> bytes:
-    """Committed bytes of the log from *start* to its end of now."""
+    """Return the committed bytes of the log from *start* to its present end."""
     with open_channel(address) as channel:
         return b"".join(part.data for part in _parts(channel, start))
 
@@ -24,7 +24,7 @@ def _parts(channel: grpc.Channel, start: int) -> Iterator[commit_log_pb2.ReadLog
 
 
 def records(address: str, topic: str) -> list[Record]:
-    """All records of *topic* in the order of the log."""
+    """Return all records of *topic* in the order of the log."""
     data = memoryview(read_log(address))
     found = []
     at = 0

@@ -1,4 +1,4 @@
-"""Single sends that share batches, and compressed ones, against the real writer: what is stored is what was sent."""
+"""Single sends that share batches, and compressed ones, against the real writer: they are stored unchanged."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.integration
 
 
 def test_every_message_is_a_record_where_its_result_says(writer: LocalStack) -> None:
-    """From eight threads; each with an id of its own."""
+    """Eight threads send; each message has its own id."""
     with Producer(writer.writer_address, accumulate=True) as producer, ThreadPoolExecutor(8) as pool:
         futures = list(pool.map(lambda n: producer.send_async("many", b"%d" % n, tag="A", key=f"k{n}"), range(2000)))
         results = [future.result() for future in futures]
@@ -33,7 +33,7 @@ def test_every_message_is_a_record_where_its_result_says(writer: LocalStack) -> 
 
 
 def test_on_a_batch_topic_a_group_is_one_record(writer: LocalStack, producer: Producer) -> None:
-    """Of the messages' tag, by which a queue's unit is found; each message is an element of its own."""
+    """The record has the messages' tag, by which the queue's unit is found; each message is an element."""
     producer.topics.create("grouped", queues=1, attributes=BATCH_QUEUE)
     with Producer(writer.writer_address, accumulate=Accumulation(hold_ms=1000)) as gathering:
         futures = [gathering.send_async("grouped", b"%d" % n, tag="A") for n in range(300)]
@@ -50,7 +50,7 @@ def test_on_a_batch_topic_a_group_is_one_record(writer: LocalStack, producer: Pr
 
 
 def test_a_message_that_is_refused_fails_alone(writer: LocalStack) -> None:
-    """Whatever it shared a batch with."""
+    """The other messages of its batch are stored."""
     with Producer(writer.writer_address, accumulate=Accumulation(hold_ms=1000)) as producer:
         futures = [producer.send_async("alone", b"%d" % n) for n in range(50)]
         with pytest.raises(InnerBatchIllegalError):
@@ -61,7 +61,7 @@ def test_a_message_that_is_refused_fails_alone(writer: LocalStack) -> None:
 
 @pytest.mark.parametrize("kind", ["zlib", "lz4", "zstd"])
 def test_a_compressed_body_is_stored_so_and_restored(writer: LocalStack, kind: str) -> None:
-    """The record tells how."""
+    """The record has the type."""
     body = b"again and again " * 1000
     compression = Compression(kind=kind)  # type: ignore[arg-type]
     with Producer(writer.writer_address, compress=compression) as producer:
@@ -72,13 +72,13 @@ def test_a_compressed_body_is_stored_so_and_restored(writer: LocalStack, kind: s
 
 
 def test_an_id_tells_its_time(producer: Producer) -> None:
-    """And the process that made it."""
+    """It also has the process that made it."""
     result = producer.send("ids", b"x")
     assert abs(decode_unique_key(result.request_id).born_ms - result.store_timestamp_ms) < 60_000
 
 
 def test_a_oneway_send_is_stored(writer: LocalStack, producer: Producer) -> None:
-    """Once; nobody waited for it but flush."""
+    """It is stored once; only flush waits for it."""
     for n in range(100):
         producer.send_oneway("oneway", b"%d" % n, queue_id=0)
     assert producer.flush(10)

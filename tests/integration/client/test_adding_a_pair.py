@@ -1,4 +1,4 @@
-"""A second pair comes to a topic: nothing that is there moves, and what is sent from then on is spread over both."""
+"""A second pair is added to a topic: existing data does not move, and new messages are spread over both."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SETTINGS = {"TIDEMARK_INDEX_SLOTS": "1000", "TIDEMARK_INDEX_ENTRIES": "4000"}
 
 @pytest.fixture
 def pairs(tmp_path: Path) -> Iterator[dict[str, LocalStack]]:
-    """Two stores; what is sent is indexed by `index`."""
+    """Return two stores; `index` indexes new messages."""
     names = {name: {**SETTINGS, "TIDEMARK_STORE_NAME": name} for name in ("a", "b")}
     with (
         running(tmp_path / "a", WRITER, QUERY, settings=names["a"]) as a,
@@ -43,7 +43,7 @@ def index(pairs: dict[str, LocalStack]) -> None:
 
 
 def wait_for_writers(producer: Producer, count: int) -> None:
-    """A route file is looked at once a second."""
+    """Wait for it: a route file is checked once a second."""
     deadline = time.monotonic() + 10
     while len({queue.writer for queue in producer.queues(TOPIC)}) < count:
         assert time.monotonic() < deadline
@@ -51,7 +51,7 @@ def wait_for_writers(producer: Producer, count: int) -> None:
 
 
 def numbers(results: list[SendResult]) -> dict[tuple[str, int], list[int]]:
-    """Queue offsets by writer and queue, in the order of sends."""
+    """Return queue offsets by writer and queue, in the order of sends."""
     found = defaultdict(list)
     for result in results:
         found[result.writer, result.queue_id].append(result.queue_offset)
@@ -59,7 +59,7 @@ def numbers(results: list[SendResult]) -> dict[tuple[str, int], list[int]]:
 
 
 def test_nothing_moves_and_new_messages_spread(tmp_path: Path, pairs: dict[str, LocalStack]) -> None:
-    """The log of before is the log's beginning, byte for byte; its queues go on, those of the other begin at 0."""
+    """The old log is a prefix of the new one; its queues continue, those of the other pair begin at 0."""
     a, b = (pairs[name].writer_address for name in ("a", "b"))
     route = tmp_path / "route.json"
     write_route(route, pairs, "a")
@@ -87,7 +87,7 @@ def test_nothing_moves_and_new_messages_spread(tmp_path: Path, pairs: dict[str, 
 
 
 def _expect_lookups(pairs: dict[str, LocalStack], before: list[SendResult]) -> None:
-    """Early messages are found by key and by id where they were sent to, and nowhere else."""
+    """Early messages are found by key and id only in the store to which they were sent."""
     with Query(pairs["a"].query_url) as of_a, Query(pairs["b"].query_url) as of_b:
         for number in range(len(before)):
             (found,) = of_a.by_key(TOPIC, f"early-{number}", body_encoding="utf8")["messages"]
@@ -99,7 +99,7 @@ def _expect_lookups(pairs: dict[str, LocalStack], before: list[SendResult]) -> N
 
 
 def _expect_consumed(pairs: dict[str, LocalStack], early: list[str], late: list[str]) -> None:
-    """A consumer for each pair reads what its store has; both together everything, once."""
+    """A consumer for each pair reads its store; both together read everything once."""
     texts = [*(f"early {n}" for n in range(len(early))), *(f"late {n}" for n in range(len(late)))]
     where = dict(zip(texts, [*early, *late], strict=True))
     for pair in pairs.values():

@@ -1,4 +1,4 @@
-"""A call that a stopping writer cancels is tried again, as one that reached nobody."""
+"""A call that a stopping writer cancels is retried, like one that never reached a writer."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.integration
 
 
 class Stopping(TopicServiceServicer):
-    """Cancels its first *cancelled* calls, as gRPC does at a server's stop."""
+    """Cancels its first *cancelled* calls, as gRPC does when a server stops."""
 
     def __init__(self) -> None:
         self.cancelled = 0
@@ -32,13 +32,13 @@ class Stopping(TopicServiceServicer):
 
 @pytest.fixture
 def service() -> Stopping:
-    """What answers."""
+    """Return the service."""
     return Stopping()  # type: ignore[abstract]  # who asks for anything else is told UNIMPLEMENTED
 
 
 @pytest.fixture
 def topics(service: Stopping) -> Iterator[Topics]:
-    """A client of it."""
+    """Yield a client of it."""
     server = grpc.server(ThreadPoolExecutor(1))
     add_TopicServiceServicer_to_server(service, server)  # type: ignore[no-untyped-call, unused-ignore]
     port = server.add_insecure_port("127.0.0.1:0")
@@ -49,13 +49,13 @@ def topics(service: Stopping) -> Iterator[Topics]:
 
 
 def test_it_is_tried_again(service: Stopping, topics: Topics) -> None:
-    """By gRPC itself: asking twice changes nothing."""
+    """gRPC itself retries, because the calls are idempotent."""
     service.cancelled = 2
     assert topics.list_all() == []
 
 
 def test_it_is_told_as_a_writer_that_was_not_reached(service: Stopping, topics: Topics) -> None:
-    """Where it does not end."""
+    """The cancellation lasts."""
     service.cancelled = 1000
     with pytest.raises(WriterUnreachableError, match="CANCELLED"):
         topics.list_all()

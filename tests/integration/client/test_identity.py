@@ -1,4 +1,4 @@
-"""Each message of a batch has an identity of its own, whichever way it was sent; readers see it as `message_id`."""
+"""Each message of a batch has its own identity, whichever way it was sent; readers see it as `message_id`."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def by_rest(stack: LocalStack, topic: str) -> None:
     body = {"messages": [{"body": f"{n}", "body_encoding": "utf8"} for n in range(COUNT)]}
     headers = {"Content-Type": "application/json", "Idempotency-Key": "job"}
     url = f"{stack.query_url}/v1/topics/{topic}/messages"
-    for _ in range(2):  # the repeat is recognised by the same derived keys
+    for _ in range(2):  # the repetition is recognised by the same derived keys
         with urlopen(Request(url, json.dumps(body).encode(), headers)) as answer:
             assert json.load(answer)["queue_offset"] == 0
 
@@ -93,7 +93,7 @@ WAYS: tuple[Callable[[LocalStack, str], None], ...] = (
 def test_each_message_of_a_batch_has_a_unique_key(
     stack: LocalStack, send: Callable[[LocalStack, str], None], attributes: dict[str, str]
 ) -> None:
-    """Stored among its own properties, also within an inner batch."""
+    """It is one of its own properties, also within an inner batch."""
     topic = f"identity-{uuid.uuid4().hex[:8]}"
     with Producer(stack.writer_address) as producer:
         producer.topics.create(topic, queues=1, attributes=attributes)
@@ -109,7 +109,7 @@ def test_each_message_of_a_batch_has_a_unique_key(
 
 
 def test_the_result_of_a_batch_has_the_id_of_each_message(stack: LocalStack) -> None:
-    """Each finds its own message, and a reader sees it."""
+    """Each id finds its message, and a reader sees it."""
     topic = f"identity-{uuid.uuid4().hex[:8]}"
     with Producer(stack.writer_address) as producer, Query(stack.query_url) as query:
         producer.topics.create(topic, queues=1)
@@ -123,7 +123,7 @@ def test_the_result_of_a_batch_has_the_id_of_each_message(stack: LocalStack) -> 
 
 
 def test_a_batch_with_the_same_request_id_is_stored_once(stack: LocalStack) -> None:
-    """Its keys are derived from the id, so the repeat has the same bytes."""
+    """Its keys are derived from the id, so that the repetition has the same bytes."""
     topic = f"identity-{uuid.uuid4().hex[:8]}"
     with Producer(stack.writer_address) as producer:
         messages = [Message(topic, f"{n}") for n in range(COUNT)]

@@ -1,4 +1,4 @@
-"""What a program that only sends has to import."""
+"""The imports of a program that only sends."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _HEAVY = {"isal", "llvmlite", "numba", "numpy", "opentelemetry", "pandas", "pyar
 
 
 def test_sending_needs_neither_numpy_nor_arrow(writer: LocalStack) -> None:
-    """The client's extra is installed without them."""
+    """The client extra is installed without them."""
     run = subprocess.run(
         [sys.executable, "-c", _PROGRAM, writer.writer_address], capture_output=True, text=True, check=True, timeout=60
     )

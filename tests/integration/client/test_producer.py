@@ -1,4 +1,4 @@
-"""The producer against the real writer: what it says is what ReadLog gives back."""
+"""The producer against the real writer: its results match the records from ReadLog."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ pytestmark = pytest.mark.integration
 
 
 def test_what_is_sent_one_by_one_is_what_is_stored(writer: LocalStack, producer: Producer) -> None:
-    """Body, tag, keys, properties, and the places the results tell."""
+    """Body, tag, keys, properties and the results' places are compared."""
     results = [
         producer.send("one", f"body {n}", keys=[f"k{n}", "all"], tag="A", properties={"n": str(n)}, queue_id=n % 2)
         for n in range(6)
@@ -61,14 +61,14 @@ def test_what_is_sent_one_by_one_is_what_is_stored(writer: LocalStack, producer:
 
 
 def test_async_sends_keep_their_order(writer: LocalStack, producer: Producer) -> None:
-    """Many in flight, dense offsets, in the order of sends."""
+    """Many are in flight; offsets are dense and in the order of sends."""
     futures = [producer.send_async("async", f"{n}", queue_id=0) for n in range(1000)]
     assert [future.result().queue_offset for future in futures] == list(range(1000))
     assert [record.body for record in records(writer.writer_address, "async")] == [b"%d" % n for n in range(1000)]
 
 
 def test_a_batch_is_one_run_of_offsets(writer: LocalStack, producer: Producer) -> None:
-    """One record a message on a simple topic."""
+    """A simple topic has one record per message."""
     result = producer.send_batch([Message("batch", f"{n}") for n in range(100)], queue_id=3)
     stored = records(writer.writer_address, "batch")
     assert [record.queue_offset for record in stored] == list(range(100))
@@ -77,7 +77,7 @@ def test_a_batch_is_one_run_of_offsets(writer: LocalStack, producer: Producer) -
 
 
 def test_a_batch_on_a_batch_topic_is_one_record(writer: LocalStack, producer: Producer) -> None:
-    """Its body is the wire batch."""
+    """The record's body is the wire batch."""
     producer.topics.create("inner", queues=1, attributes=BATCH_QUEUE)
     result = producer.send_batch([Message("inner", f"{n}", tag="A") for n in range(100)])
     (record,) = records(writer.writer_address, "inner")
@@ -89,7 +89,7 @@ def test_a_batch_on_a_batch_topic_is_one_record(writer: LocalStack, producer: Pr
 def test_every_row_of_a_table_is_stored_where_the_result_says(
     writer: LocalStack, producer: Producer, attributes: dict[str, str]
 ) -> None:
-    """Over several batches in four queues, with and without keys."""
+    """There are several batches in four queues, with and without keys."""
     topic = f"table-{len(attributes)}"
     producer.topics.create(topic, queues=4, attributes=attributes)
     n = 20_000
@@ -111,7 +111,7 @@ def test_every_row_of_a_table_is_stored_where_the_result_says(
 
 
 def test_the_same_request_id_is_stored_once(writer: LocalStack, producer: Producer) -> None:
-    """A repeat is told the original's place."""
+    """The repetition gets the original's place."""
     first = producer.send("once", b"x", queue_id=0, request_id="order-1")
     again = producer.send("once", b"x", queue_id=0, request_id="order-1")
     assert (again.duplicate, again.physical_offset) == (True, first.physical_offset)
@@ -144,7 +144,7 @@ def test_compare_and_append_tells_the_actual_offset(producer: Producer) -> None:
 def test_each_refusal_is_an_exception_of_its_own(
     producer: Producer, message: Message, queue_id: int, error: type[StoreError]
 ) -> None:
-    """And the stream goes on."""
+    """The stream continues."""
     with pytest.raises(error):
         producer.send(message, queue_id=queue_id)
     assert producer.send("after", b"x").count == 1
@@ -157,7 +157,7 @@ def test_malformed_packed_bytes_are_refused(producer: Producer) -> None:
 
 
 def test_the_greatest_body_is_stored(writer: LocalStack, producer: Producer) -> None:
-    """4 MiB exactly."""
+    """It has exactly 4 MiB."""
     assert producer.send("great", b"x" * (4 << 20), queue_id=0).count == 1
 
 
@@ -178,7 +178,7 @@ def test_topics_are_administered(writer: LocalStack) -> None:
 
 
 def test_asyncio_sends_are_stored(writer: LocalStack) -> None:
-    """From one loop, at once."""
+    """They are sent concurrently from one loop."""
 
     async def run() -> None:
         async with AsyncProducer(writer.writer_address) as producer:
@@ -190,7 +190,9 @@ def test_asyncio_sends_are_stored(writer: LocalStack) -> None:
 
 @pytest.mark.crash
 def test_a_writer_killed_under_load_gets_each_message_once(own_writer: LocalStack) -> None:
-    """kill -9 and a restart on the same port, twice, while a producer sends: nothing lost, nothing double, in order."""
+    """The writer is killed with SIGKILL and restarted on the same port, twice, during sends: nothing is lost, repeated
+    or reordered.
+    """
     answered: list[Future[SendResult]] = []
     with Producer(own_writer.writer_address, timeout_s=60) as producer:
         killer = threading.Thread(target=_kill_and_restart, args=(own_writer, 2, answered))
@@ -211,7 +213,7 @@ def test_a_writer_killed_under_load_gets_each_message_once(own_writer: LocalStac
 
 
 def _kill_and_restart(stack: LocalStack, times: int, answered: Sequence[object]) -> None:
-    """Each time in the middle: once some hundred more are answered."""
+    """Kill it each time after some hundred more answers."""
     for _ in range(times):
         enough, deadline = len(answered) + 300, time.monotonic() + 60
         while len(answered) < enough and time.monotonic() < deadline:

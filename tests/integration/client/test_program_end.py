@@ -99,7 +99,7 @@ def test_a_program_that_ends_without_close_flushes(writer: LocalStack, body: str
 
 @pytest.mark.parametrize("send", ["send_async", "send_oneway"])
 def test_a_program_that_ends_logs_the_number_of_messages_given_up(send: str) -> None:
-    """It waits for `timeout_s`, and no longer."""
+    """The end takes `timeout_s` at most."""
     body = f"""
 producer = Producer(writer, timeout_s=1)
 for number in range(count):
@@ -121,7 +121,7 @@ with Producer(writer, timeout_s=1) as producer:
 
 
 def test_flush_and_close_report_a_send_that_failed() -> None:
-    """Each failure once; one that comes while `flush` waits, and one from before."""
+    """Each failure is reported once: one that comes while `flush` waits, and an earlier one."""
     producer = Producer(NO_WRITER, timeout_s=0.5)
     assert producer.flush()
     producer.send_async("t", b"x", queue_id=0)

@@ -1,4 +1,4 @@
-"""One producer over two real writers: both are used, one is killed, one hangs, one is not there."""
+"""One producer over two real writers: both are used; one is killed, hangs, or is missing."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.integration
 
 @pytest.fixture
 def pair(tmp_path: Path) -> Iterator[tuple[LocalStack, LocalStack]]:
-    """Two writers, each of a store of its own, with the topic `t` of two queues."""
+    """Run two writers, each of its own store, with the topic `t` of two queues."""
     with (
         LocalStack(tmp_path / "a", services=(WRITER,), environment={"TIDEMARK_STORE_NAME": "a"}) as a,
         LocalStack(tmp_path / "b", services=(WRITER,), environment={"TIDEMARK_STORE_NAME": "b"}) as b,
@@ -38,7 +38,7 @@ def addresses(pair: tuple[LocalStack, LocalStack]) -> str:
 
 
 def test_both_writers_get_messages(pair: tuple[LocalStack, LocalStack]) -> None:
-    """A result tells which one, and where there."""
+    """A result has the writer and the place there."""
     with Producer(addresses(pair)) as producer:
         results = [producer.send("t", b"%d" % n) for n in range(40)]
     assert Counter(result.writer for result in results) == {stack.writer_address: 20 for stack in pair}
@@ -54,7 +54,9 @@ def test_both_writers_get_messages(pair: tuple[LocalStack, LocalStack]) -> None:
 @pytest.mark.crash
 @pytest.mark.parametrize("accumulate", [False, True])
 def test_a_killed_writer_loses_and_doubles_nothing(pair: tuple[LocalStack, LocalStack], accumulate: bool) -> None:
-    """kill -9 under load: the other one goes on at once, and what was on its way is told once the first is back."""
+    """After SIGKILL under load the other writer takes over at once; batches in flight are resolved when the first is
+    back.
+    """
     killed, alive = pair
     with Producer(addresses(pair), timeout_s=60, accumulate=accumulate) as producer:
         futures: list[Future[SendResult]] = []
@@ -84,14 +86,14 @@ def _kill_and_restart(stack: LocalStack, while_down: list[float]) -> None:
 
 
 def test_half_of_the_writers_may_be_missing_at_the_start(pair: tuple[LocalStack, LocalStack]) -> None:
-    """The others take everything."""
+    """The others take all messages."""
     present, _ = pair
     with Producer([f"127.0.0.1:{free_port()}", present.writer_address], timeout_s=5) as producer:
         assert {producer.send("t", b"x").writer for _ in range(20)} == {present.writer_address}
 
 
 def test_a_writer_that_hangs_is_avoided(pair: tuple[LocalStack, LocalStack]) -> None:
-    """With the switch on: what a stopped one has been sent waits for it; the rest goes to the other one."""
+    """With the switch on, only batches in flight wait for the stopped writer; the others go to the second one."""
     hanging, well = pair
     with Producer(addresses(pair), timeout_s=20, avoid_slow_writers=True) as producer:
         assert {producer.send("t", b"x").writer for _ in range(8)} == {stack.writer_address for stack in pair}

@@ -1,4 +1,4 @@
-"""What the client refuses before it sends, the writer refuses for the same reason."""
+"""Client and writer refuse the same messages for the same reason."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def reason_of(call: Callable[[], object]) -> str:
 
 @pytest.mark.parametrize("case", CASES)
 def test_client_and_writer_refuse_for_the_same_reason(writer: LocalStack, producer: Producer, case: str) -> None:
-    """The client before anything is sent; the writer when it is asked all the same."""
+    """The client refuses before a send; the writer refuses a request that bypasses the client."""
     reason, messages = CASES[case]
     producer._outbox.send = producer._outbox.send_batch = _must_not_send  # type: ignore[method-assign]
     assert reason_of(lambda: producer.send_batch(messages)) == reason
@@ -78,7 +78,7 @@ def _must_not_send(*_: object, **__: object) -> Future[SendResult]:
 
 
 def _ask(address: str, messages: Sequence[Message]) -> pb.AppendBatchResponse:
-    """The writer's own word: the messages spelled out, as any program may send them."""
+    """Return the writer's own response to the messages, sent as any program may send them."""
     request = pb.AppendBatchRequest(topic=messages[0].topic if messages else "t", queue_id=0)
     request.messages.messages.extend(
         pb.Message(

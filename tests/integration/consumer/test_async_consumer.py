@@ -11,7 +11,6 @@ Q0 = TopicQueue("orders", 0)
 
 
 def test_messages_are_iterated(served: Served) -> None:
-    """One by one."""
     served.put(b"a", b"b", b"c")
 
     async def read() -> list[bytes]:
@@ -27,7 +26,7 @@ def test_messages_are_iterated(served: Served) -> None:
 
 
 def test_a_cancelled_poll_loses_nothing(served: Served) -> None:
-    """Its answer is the next one's."""
+    """The next poll returns its messages."""
 
     async def read() -> list[bytes]:
         async with AsyncConsumer(queues=[Q0], url=served.url) as consumer:
@@ -43,7 +42,7 @@ def test_a_cancelled_poll_loses_nothing(served: Served) -> None:
 
 
 def test_a_poll_does_not_hold_the_event_loop(served: Served) -> None:
-    """Others run while it waits."""
+    """Other tasks run while it waits."""
 
     async def read() -> int:
         turns = 0

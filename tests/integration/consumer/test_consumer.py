@@ -16,7 +16,7 @@ Q0, Q1 = TopicQueue("orders", 0), TopicQueue("orders", 1)
 
 
 def take(consumer: Consumer, count: int, *, timeout_s: float = 10) -> list[ReceivedMessage]:
-    """*count* messages, or those that came in time."""
+    """Return *count* messages, or those that came in time."""
     deadline = time.monotonic() + timeout_s
     taken: list[ReceivedMessage] = []
     while len(taken) < count and time.monotonic() < deadline:
@@ -35,7 +35,7 @@ def test_all_queues_are_read_each_in_its_order(served: Served) -> None:
 
 
 def test_a_message_has_its_fields(served: Served) -> None:
-    """Tag, keys and properties come apart; the body is bytes."""
+    """Tag, keys and properties are separate fields; the body is bytes."""
     served.put('{"n": "ä"}'.encode(), TAGS="A", KEYS="k1 k2", UNIQ_KEY="u1", region="eu")
     with Consumer(queues=[Q0], url=served.url) as consumer:
         (message,) = take(consumer, 1)
@@ -47,7 +47,7 @@ def test_a_message_has_its_fields(served: Served) -> None:
 
 
 def test_a_waiting_poll_is_answered_when_a_message_comes(served: Served) -> None:
-    """`poll` waits in the service, not by asking again and again."""
+    """`poll` waits in the service instead of polling it."""
     with Consumer("orders", url=served.url) as consumer:
         assert consumer.poll(0.1) == []
         timer = threading.Timer(0.3, lambda: served.put(b"late", queue_id=2))
@@ -60,7 +60,7 @@ def test_a_waiting_poll_is_answered_when_a_message_comes(served: Served) -> None
 
 
 def test_start_latest_begins_behind_what_is_there(served: Served) -> None:
-    """What was there before the first poll is left out."""
+    """Messages from before the first poll are skipped."""
     served.put(b"old")
     with Consumer("orders", url=served.url, start="latest") as consumer:
         assert consumer.poll(0.1) == []
@@ -69,7 +69,7 @@ def test_start_latest_begins_behind_what_is_there(served: Served) -> None:
 
 
 def test_a_time_is_a_place_to_seek(served: Served) -> None:
-    """The first message stored at or after it comes next."""
+    """The first message that was stored at or after it comes next."""
     at = [
         served.store.append("orders", b"%d" % i, at_ms=1_700_000_000_000 + 1000 * i).store_timestamp for i in range(5)
     ]
@@ -87,7 +87,7 @@ def test_a_time_is_a_place_to_seek(served: Served) -> None:
 
 
 def test_a_paused_queue_hands_out_nothing(served: Served) -> None:
-    """Until it is resumed; others go on."""
+    """It continues when it is resumed; other queues are not affected."""
     served.put(b"a", b"b")
     served.put(b"c", queue_id=1)
     with Consumer(queues=[Q0, Q1], url=served.url) as consumer:
@@ -98,7 +98,7 @@ def test_a_paused_queue_hands_out_nothing(served: Served) -> None:
 
 
 def test_tags_are_filtered_by_the_service_and_properties_here(served: Served) -> None:
-    """Positions go past what is left out."""
+    """Positions pass the skipped messages."""
     served.put(b"1", TAGS="A", region="eu")
     served.put(b"2", TAGS="B", region="eu")
     served.put(b"3", TAGS="A", region="us")
@@ -111,7 +111,7 @@ def test_tags_are_filtered_by_the_service_and_properties_here(served: Served) ->
 
 
 def test_inner_batches_come_unwrapped_from_the_middle_on(served: Served) -> None:
-    """Nothing below the offset that was sought, as a member that committed in the middle expects."""
+    """No message is below the sought offset, as a member that committed within a batch expects."""
     served.store.topic("batches", batch=True)
     served.store.append_batch("batches", [(b"%d" % i, {"TAGS": "T"}, i) for i in range(6)])
     served.store.publish()
@@ -126,7 +126,7 @@ def test_inner_batches_come_unwrapped_from_the_middle_on(served: Served) -> None
 
 
 def test_tables_hold_the_same_messages(served: Served) -> None:
-    """`poll_table` goes on where `poll` stopped, and back."""
+    """`poll_table` continues where `poll` stopped, and the other way round."""
     served.put(*(b"%d" % i for i in range(10)), KEYS="k")
     with Consumer(queues=[Q0], url=served.url, max_messages=4) as consumer:
         first = take(consumer, 3)
@@ -142,7 +142,7 @@ def test_tables_hold_the_same_messages(served: Served) -> None:
 
 
 def test_an_offset_that_does_not_exist_is_told_or_stepped_over(served: Served) -> None:
-    """Nothing is skipped in silence unless the consumer was told so."""
+    """Nothing is skipped silently unless the consumer was configured to."""
     served.put(b"a", b"b")
     with Consumer(queues=[Q0], url=served.url) as consumer:
         consumer.seek(Q0, 1_000)
@@ -155,7 +155,7 @@ def test_an_offset_that_does_not_exist_is_told_or_stepped_over(served: Served) -
 
 
 def test_an_unknown_topic_is_told_at_once(served: Served) -> None:
-    """Not an empty poll for ever."""
+    """There is no endless empty poll."""
     with Consumer("nowhere", url=served.url) as consumer, pytest.raises(TopicNotFoundError):
         consumer.poll(1)
 
@@ -167,7 +167,7 @@ def test_nobody_there_is_told_at_once() -> None:
 
 
 def test_pull_reads_anywhere(served: Served) -> None:
-    """One typed page; the consumer's own position stays."""
+    """It returns one typed page; the consumer's own position stays."""
     served.put(b"a", b"b", b"c")
     with Consumer(queues=[Q0], url=served.url) as consumer:
         page = consumer.pull("orders", 0, 1, max_messages=1)
@@ -176,7 +176,7 @@ def test_pull_reads_anywhere(served: Served) -> None:
 
 
 def test_a_consumer_is_for_topics_or_queues() -> None:
-    """Both, or neither, is a mistake."""
+    """Both, or neither, is an error."""
     with pytest.raises(ValueError, match="one of the two"):
         Consumer()
     with pytest.raises(ValueError, match="one of the two"):
@@ -184,7 +184,7 @@ def test_a_consumer_is_for_topics_or_queues() -> None:
 
 
 def test_a_deleted_beginning_is_told(served: Served) -> None:
-    """Retention has taken what the consumer wanted next."""
+    """Retention has removed the next messages."""
     served.put(*(bytes(2_000) for _ in range(60)))
     first_file = min((served.store.root / "commitlog").iterdir())
     with Consumer(queues=[Q0], url=served.url, max_messages=1) as consumer:

@@ -1,4 +1,4 @@
-"""Messages straight from the store's files are those that the query service gives."""
+"""Messages that are read directly from the store's files equal those of the query service."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ COMPRESSED = 0x1
 
 @pytest.fixture
 def mixed(served: Served) -> Served:
-    """Singles with and without tag and keys, compressed ones, and inner batches."""
+    """Write single messages with and without tag and keys, compressed ones, and inner batches."""
     served.store.topic("batches", batch=True)
     served.store.append("events", b"plain")
     served.store.append("events", "ü".encode(), {"TAGS": "A", "KEYS": "k1 k2", "UNIQ_KEY": "u", "x": "y"}, flag=3)
@@ -36,7 +36,7 @@ def read(served: Served, queue: TopicQueue, count: int, *, from_files: bool, sta
 
 @pytest.mark.parametrize(("topic", "start", "count"), [("events", 0, 3), ("batches", 0, 7), ("batches", 5, 2)])
 def test_messages_are_the_same(mixed: Served, topic: str, start: int, count: int) -> None:
-    """Every field of every message."""
+    """Every field of every message is compared."""
     queue = TopicQueue(topic, 0)
     over_http = read(mixed, queue, count, from_files=False, start=start)
     assert len(over_http) == count
@@ -45,7 +45,7 @@ def test_messages_are_the_same(mixed: Served, topic: str, start: int, count: int
 
 @pytest.mark.parametrize("topic", ["events", "batches"])
 def test_tables_are_the_same(mixed: Served, topic: str) -> None:
-    """Every column."""
+    """Every column is compared."""
     queue = TopicQueue(topic, 0)
     tables = []
     for place in ({"store": mixed.store.root}, {"url": mixed.url}):
@@ -58,14 +58,14 @@ def test_tables_are_the_same(mixed: Served, topic: str) -> None:
 
 
 def test_tags_are_matched_as_the_service_does(mixed: Served) -> None:
-    """By hash in the unit, then by string."""
+    """The unit's hash is compared first, then the string."""
     queue = TopicQueue("batches", 0)
     with Consumer(queues=[queue], store=mixed.store.root, tag="B") as consumer:
         assert [message.body for message in take(consumer, 4, timeout_s=1)] == [b"1", b"3", b"5"]
 
 
 def test_a_waiting_poll_hears_of_a_message(served: Served) -> None:
-    """From whoever publishes it, in another thread or process."""
+    """Another thread or process publishes it."""
     with Consumer(queues=[TopicQueue("events", 0)], store=served.store.root) as consumer:
         assert consumer.poll(0.05) == []
         timer = threading.Timer(0.2, lambda: served.put(b"late", topic="events"))
@@ -75,14 +75,14 @@ def test_a_waiting_poll_hears_of_a_message(served: Served) -> None:
 
 
 def test_nothing_above_the_watermark_is_read(served: Served) -> None:
-    """What is written and not published is not there."""
+    """Written but unpublished messages are not returned."""
     served.store.append("events", b"written")
     with Consumer(queues=[TopicQueue("events", 0)], store=served.store.root) as consumer:
         assert consumer.poll(0.1) == []
 
 
 def test_a_place_that_does_not_exist_is_told(served: Served) -> None:
-    """As over HTTP."""
+    """The error is that of HTTP."""
     served.put(b"a", topic="events")
     queue = TopicQueue("events", 0)
     with Consumer(queues=[queue], store=served.store.root) as consumer:
@@ -92,7 +92,7 @@ def test_a_place_that_does_not_exist_is_told(served: Served) -> None:
 
 
 def test_a_group_reads_from_files(served: Served) -> None:
-    """Leases and offsets are the service's, messages the files'."""
+    """Leases and offsets come from the service, messages from the files."""
     served.put(b"a", b"b")
     with Consumer("orders", group="billing", url=served.url, store=served.store.root) as consumer:
         assert [message.body for message in take(consumer, 2)] == [b"a", b"b"]
@@ -106,7 +106,7 @@ def test_a_group_reads_from_files(served: Served) -> None:
 def test_a_damaged_record_is_told_of(
     served: Served, caplog: pytest.LogCaptureFixture, *, from_files: bool, as_table: bool
 ) -> None:
-    """The messages around it come, and the log says which one does not."""
+    """The messages around it come, and the log names the damaged one."""
     _, damaged, _ = (served.store.append("events", body) for body in (b"first", b"damaged", b"last"))
     served.store.write_log(damaged.physical_offset + damaged.size - len(b"d\x06events\0\0"), b"?")
     served.store.publish()

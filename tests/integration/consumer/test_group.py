@@ -24,7 +24,7 @@ def member(served: Served, **settings: object) -> Consumer:
 
 
 def settle(*members: Consumer, until: Callable[[], bool], timeout_s: float = 10) -> None:
-    """Let all members poll until something holds."""
+    """Let all members poll until the condition holds."""
     deadline = time.monotonic() + timeout_s
     while not until():
         assert time.monotonic() < deadline, [consumer.assignment for consumer in members]
@@ -42,7 +42,7 @@ def fill(served: Served, each: int) -> list[bytes]:
 
 
 def test_a_lone_member_has_all_queues(served: Served) -> None:
-    """And reads everything once."""
+    """It reads everything once."""
     bodies = fill(served, 5)
     with member(served) as consumer:
         assert Counter(message.body for message in take(consumer, len(bodies))) == Counter(bodies)
@@ -50,7 +50,7 @@ def test_a_lone_member_has_all_queues(served: Served) -> None:
 
 
 def test_what_was_committed_is_not_read_again(served: Served) -> None:
-    """By the next member, from the group's record."""
+    """The next member starts at the group's committed offset."""
     bodies = fill(served, 5)
     with member(served, auto_commit=False) as consumer:
         first = take(consumer, 8)
@@ -63,7 +63,7 @@ def test_what_was_committed_is_not_read_again(served: Served) -> None:
 
 
 def test_closing_commits_what_was_handed_out(served: Served) -> None:
-    """With auto_commit, unless an exception came of it."""
+    """This needs auto_commit, and no exception."""
     bodies = fill(served, 3)
     with member(served) as consumer:
         first = take(consumer, 4)
@@ -76,7 +76,7 @@ def test_closing_commits_what_was_handed_out(served: Served) -> None:
 
 
 def test_members_share_and_hand_over_without_reading_twice(served: Served) -> None:
-    """A member that joins gets its share once the other has committed and let go."""
+    """A joining member gets its share after the other one has committed and released it."""
     bodies = fill(served, 20)
     with member(served) as one:
         got = take(one, 10)
@@ -91,7 +91,7 @@ def test_members_share_and_hand_over_without_reading_twice(served: Served) -> No
 
 
 def test_a_member_that_leaves_gives_its_queues_at_once(served: Served) -> None:
-    """Not only when its session ends."""
+    """The session's end is not awaited."""
     with member(served, session_timeout_s=24) as one:
         two = member(served, session_timeout_s=24)
         settle(one, two, until=lambda: len(one.assignment) == len(two.assignment) == QUEUES // 2, timeout_s=60)
@@ -108,7 +108,7 @@ def test_a_silent_member_is_replaced_and_fenced(served: Served) -> None:
     with silent:
         take(silent, 6)
         assert silent.assignment == ALL
-        time.sleep(1)  # it does not poll: it has left
+        time.sleep(1)  # it does not poll, so its session ends
         with member(served) as other:
             settle(other, until=lambda: other.assignment == ALL)
             take(other, 10)
@@ -119,7 +119,7 @@ def test_a_silent_member_is_replaced_and_fenced(served: Served) -> None:
 
 
 def test_who_was_out_cannot_commit_what_it_read_before(served: Served) -> None:
-    """Not even when it is a member again, and has the same queue: another may have gone further meanwhile."""
+    """This holds even if it is a member again with the same queue: another one may have read further meanwhile."""
     fill(served, 5)
     group = f"{served.url}/v1/groups/billing"
     with member(served, auto_commit=False) as consumer:
@@ -138,7 +138,7 @@ def test_who_was_out_cannot_commit_what_it_read_before(served: Served) -> None:
 
 
 def test_a_revoked_queue_can_still_be_committed(served: Served) -> None:
-    """`on_revoked` comes before the queue goes."""
+    """`on_revoked` is called before the queue is released."""
     fill(served, 5)
     committed: list[frozenset[TopicQueue]] = []
 
@@ -155,7 +155,7 @@ def test_a_revoked_queue_can_still_be_committed(served: Served) -> None:
 
 
 def test_own_offsets_are_sought_when_queues_come(served: Served) -> None:
-    """`on_assigned` is where a consumer that keeps its offsets itself goes to them."""
+    """A consumer that stores its own offsets seeks to them in `on_assigned`."""
     fill(served, 5)
 
     def assigned(consumer: Consumer, queues: frozenset[TopicQueue]) -> None:
@@ -167,7 +167,7 @@ def test_own_offsets_are_sought_when_queues_come(served: Served) -> None:
 
 
 def test_a_group_without_members_is_set_by_anybody(served: Served) -> None:
-    """Explicit queues with a group: offsets are kept, nothing is shared."""
+    """A consumer with explicit queues and a group stores offsets without sharing queues."""
     served.put(*(b"%d" % i for i in range(4)))
     queue = TopicQueue("orders", 0)
     with Consumer(queues=[queue], group="audit", url=served.url) as consumer:

@@ -1,4 +1,4 @@
-"""Handlers over real services: what fails comes again, then is laid aside; nothing is lost meanwhile."""
+"""Handlers over real services: failed messages are retried, then become dead letters; nothing is lost meanwhile."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def send(stack: LocalStack, topic: str, *bodies: str, key: str | None = None) ->
 
 
 def test_a_failed_message_comes_again_and_others_do_not_wait(stack: LocalStack) -> None:
-    """Under its own topic, with the number of attempts before."""
+    """It comes with its own topic and the number of earlier attempts."""
     seen: list[ReceivedMessage] = []
 
     def handle(message: ReceivedMessage) -> None:
@@ -85,7 +85,7 @@ def test_a_failed_message_comes_again_and_others_do_not_wait(stack: LocalStack) 
 
 
 def test_after_the_last_attempt_a_message_is_laid_aside(stack: LocalStack) -> None:
-    """In the group's dead letters, with where it came from; the group goes on."""
+    """It is in the group's dead-letter topic with its origin; the group continues."""
     attempts: list[int] = []
 
     def handle(message: ReceivedMessage) -> None:
@@ -112,7 +112,7 @@ def _exists(consumer: Consumer) -> bool:
 
 
 def test_in_ordered_mode_a_failed_message_holds_its_queue(stack: LocalStack) -> None:
-    """It is tried again in its place."""
+    """It is retried at its place."""
     seen: list[str] = []
 
     def handle(message: ReceivedMessage) -> None:
@@ -127,7 +127,7 @@ def test_in_ordered_mode_a_failed_message_holds_its_queue(stack: LocalStack) -> 
 
 
 def test_a_failed_message_waits_for_its_writer(stack: LocalStack) -> None:
-    """While the writer is away it is not on record, and not lost."""
+    """While the writer is down it is not committed, and not lost."""
     attempts: list[int] = []
 
     def handle(message: ReceivedMessage) -> None:

@@ -1,4 +1,4 @@
-"""A consumer of hundreds of queues: a few requests for all of them, each queue in its order, nothing twice."""
+"""A consumer of hundreds of queues: few requests for all of them, each queue in order, nothing repeated."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def bodies_of(queue_id: int) -> list[bytes]:
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> BuiltStore:
-    """A topic of 300 queues, nine messages each, interleaved, tag A or B."""
+    """Write a topic of 300 queues, nine interleaved messages each, tag A or B."""
     store = BuiltStore(tmp_path_factory.mktemp("many") / "store")
     store.topic("many", queues=QUEUES)
     for number in range(EACH):
@@ -39,7 +39,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> BuiltStore:
 
 @pytest.fixture
 def service(store: BuiltStore) -> Iterator[httpx.Client]:
-    """It lets ten requests of a client wait, which is less than there are queues."""
+    """Serve with at most ten waiting requests per client, fewer than there are queues."""
     with serve_query(store.root, query_max_waiting_per_client=10) as client:
         yield client
 
@@ -57,7 +57,7 @@ def requests(service: httpx.Client, path: str) -> float:
 
 @pytest.mark.parametrize("max_bytes", [None, 1, 5_000])
 def test_every_message_comes_once_and_in_order(service: httpx.Client, max_bytes: int | None) -> None:
-    """Whatever an answer may hold."""
+    """The size limit of a response does not matter."""
     got: dict[int, list[bytes]] = {queue_id: [] for queue_id in range(QUEUES)}
     with Consumer("many", url=str(service.base_url), max_bytes=max_bytes) as consumer:
         while sum(map(len, got.values())) < QUEUES * EACH:
@@ -84,7 +84,7 @@ def test_tables(service: httpx.Client) -> None:
 
 
 def test_a_waiting_poll_is_answered_by_any_of_them(tmp_path: Path) -> None:
-    """Again and again; without asking all the time."""
+    """This works repeatedly, without continual requests."""
     store = BuiltStore(tmp_path / "store")
     store.topic("many", queues=QUEUES)
     store.append("many", b"first")
@@ -113,7 +113,7 @@ def test_a_waiting_poll_is_answered_by_any_of_them(tmp_path: Path) -> None:
 
 
 def test_a_queue_that_is_out_of_range_stops_no_other(service: httpx.Client) -> None:
-    """It begins where the consumer was told to, or the error is told."""
+    """It restarts at the configured position, or its error is raised."""
     queues = [TopicQueue("many", queue_id) for queue_id in range(100)]
     with Consumer(queues=queues, url=str(service.base_url), out_of_range="earliest") as consumer:
         consumer.poll(0.1)
@@ -133,7 +133,7 @@ def test_a_queue_that_is_out_of_range_stops_no_other(service: httpx.Client) -> N
 
 
 def test_a_seek_forgets_what_is_under_way(service: httpx.Client) -> None:
-    """Also where its queue is one of many in a request."""
+    """This includes a queue that is one of many in a request."""
     queues = [TopicQueue("many", queue_id) for queue_id in range(100)]
     with Consumer(queues=queues, url=str(service.base_url)) as consumer:
         consumer.seek_all(EACH)
@@ -152,7 +152,7 @@ def test_a_seek_forgets_what_is_under_way(service: httpx.Client) -> None:
 
 @pytest.mark.parametrize("max_bytes", [1, 5_000, 4 << 20])
 def test_record_pages_of_many_queues(service: httpx.Client, max_bytes: int) -> None:
-    """Each from its offset to its end, once."""
+    """Each queue is read from its offset to its end, once."""
     found: dict[int, list[bytes]] = {}
     with Query(str(service.base_url)) as query:
         asked = {("many", queue_id): queue_id % EACH for queue_id in range(QUEUES)}

@@ -15,7 +15,7 @@ from tidemark.client import Consumer, TopicQueue
 
 @pytest.mark.parametrize("queues", [1, 100], ids=["one queue", "many in a request"])
 def test_a_consumer_goes_on_after_a_restart(tmp_path: Path, queues: int) -> None:
-    """Where it was, without a word to its user."""
+    """It continues at its position, without an error to its user."""
     store = BuiltStore(tmp_path)
     store.topic("orders", queues=queues)
     store.append("orders", b"before")
@@ -39,7 +39,7 @@ def test_a_consumer_goes_on_after_a_restart(tmp_path: Path, queues: int) -> None
 
 
 def test_a_member_closes_without_its_service(tmp_path: Path) -> None:
-    """It cannot say that it leaves; its session ends by itself."""
+    """It cannot leave the group; its session ends by timeout."""
     store = BuiltStore(tmp_path)
     store.topic("orders")
     store.append("orders", b"a")

@@ -1,4 +1,4 @@
-"""Positions over real HTTP: what an exception, a cancellation, a start or a reset does to the next message."""
+"""Positions over real HTTP: the effect of an exception, a cancellation, a start or a reset on the next message."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ def test_an_on_assigned_that_raises_is_called_again_before_anything_is_handed_ou
 @pytest.mark.parametrize("from_files", [False, True])
 @pytest.mark.parametrize("start", ["earliest", "latest"])
 def test_filters_and_start_of_a_consumer_hold_back_no_retry(served: Served, start: Any, *, from_files: bool) -> None:
-    """Retries have passed the filters before, or are to be forwarded to other members."""
+    """Retries have passed the filters before, or must be forwarded to other members."""
     served.store.topic("%RETRY%g")
     served.put(b"retry", topic="%RETRY%g", TAGS="other")
     served.put(b"filtered out", TAGS="other")
@@ -298,7 +298,7 @@ def test_the_command_line_follows_a_younger_queue_from_its_beginning(
 
 
 def test_a_new_member_begins_a_queue_that_is_younger_than_its_group_at_its_beginning(served: Served) -> None:
-    """The first member has put the starts of all older queues on record."""
+    """The first member has committed the starts of all older queues."""
     served.put(b"old")
     with Consumer("orders", group="g", url=served.url, start="latest", auto_commit=False) as consumer:
         consumer.poll(0.1)
@@ -360,7 +360,7 @@ def test_a_fork_cannot_use_a_consumer_that_was_made_before_it(served: Served) ->
     with Consumer("orders", group="g", url=served.url) as consumer:
         consumer.poll(1)
         pid = os.fork()
-        if pid == 0:  # the child answers by its exit status, and runs nothing of pytest
+        if pid == 0:  # the child answers by its exit status, and runs none of pytest's code
             status = 1
             try:
                 with contextlib.suppress(ForkedProcessError):

@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.spark, pytest.mark.slow]
 
 
 def test_every_step_finds_the_flights_as_they_are_in_the_table(tmp_path: Path) -> None:
-    """Append, index, ask, pull back, compare: no difference, and a clean stop."""
+    """The steps append, index, query, pull, and compare: no difference, and a clean stop."""
     stack = LocalStack(tmp_path / "data")
     with stack:
         assert run(stack, flights().slice(0, 20_000)) == []

@@ -1,4 +1,4 @@
-"""Every ```python block of docs/client.md and of README.md runs, in order, with one set of names."""
+"""Every ```python block of docs/client.md and of README.md runs, in order, in one namespace."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ PAGE, README = ROOT / "docs" / "client.md", ROOT / "README.md"
 
 
 def blocks(page: str) -> list[tuple[int, str]]:
-    """(line of the page, text) of each block."""
+    """Return (line of the page, text) of each block."""
     found = re.finditer(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
     return [(page.count("\n", 0, block.start(1)), block[1]) for block in found]
 
 
 def test_every_block_of_the_client_page_runs(stack: LocalStack, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As a reader would type it, beside the store's folder `data`; lines of errors are lines of the page."""
+    """They run as typed, next to the store's folder `data`; line numbers of errors are those of the page."""
     monkeypatch.setenv("TIDEMARK_WRITER_ADDRESS", stack.writer_address)
     monkeypatch.setenv("TIDEMARK_QUERY_URL", stack.query_url)
     monkeypatch.chdir(stack.data.parent)
@@ -40,7 +40,7 @@ def test_every_block_of_the_client_page_runs(stack: LocalStack, monkeypatch: pyt
 def test_the_readme_runs(
     stack: LocalStack, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Its addresses are the usual ones; the services of this test have others."""
+    """Its default addresses are replaced by those of the test's services."""
     monkeypatch.setenv("TIDEMARK_QUERY_URL", stack.query_url)
     names: dict[str, Any] = {"__name__": "__main__"}
     for line, text in blocks(README.read_text()):

@@ -1,4 +1,4 @@
-"""Each example does what it says, as `make examples` runs it."""
+"""Each example works, run as `make examples` runs it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.spark, pytest.mark.slow]
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name)
 def test_the_example_succeeds(example: Example, stack: LocalStack, tmp_path: Path) -> None:
-    """Each looks for itself whether what it shows is so, and leaves nothing in the folder it is run in."""
+    """Each checks its own result, and leaves no file in its working directory."""
     if example.missing:
         pytest.skip(f"there is no {' and no '.join(example.missing)} here")
     done = run_example(example, stack, tmp_path)

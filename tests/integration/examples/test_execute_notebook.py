@@ -1,4 +1,4 @@
-"""How examples/ runs a notebook: in this interpreter, and without a trace."""
+"""The execution of examples/'s notebooks: in this interpreter, without side effects."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.integration
 
 
 def run(folder: Path, *cells: str, options: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
-    """A notebook of code cells, for a user whose home is *folder*/home."""
+    """Run a notebook of code cells for a user whose home is *folder*/home."""
     path = folder / "cells.ipynb"
     nbformat.write(nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells]), path)
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("JUPYTER", "IPYTHON"))}
@@ -33,7 +33,7 @@ def run(folder: Path, *cells: str, options: tuple[str, ...] = ()) -> subprocess.
 
 
 def test_the_kernel_is_this_interpreter_and_the_home_stays_as_it_is(tmp_path: Path) -> None:
-    """Also where the user has a kernel of the same name, which here is a program that fails."""
+    """The user has a kernel of the same name, which fails."""
     kernel = tmp_path / "home" / ".local" / "share" / "jupyter" / "kernels" / "python3" / "kernel.json"
     kernel.parent.mkdir(parents=True)
     kernel.write_text(json.dumps({"argv": ["false"], "display_name": "Python 3", "language": "python"}))
@@ -45,7 +45,7 @@ def test_the_kernel_is_this_interpreter_and_the_home_stays_as_it_is(tmp_path: Pa
 
 
 def test_a_cell_that_fails_ends_it_and_is_told(tmp_path: Path) -> None:
-    """With what was shown before, on the copy, too; the kernel is gone."""
+    """The copy has the outputs before it; the kernel is gone."""
     copy = tmp_path / "copy.ipynb"
     cells = ("import os\nos.getpid()", "1 / 0", "print('never')")
     done = run(tmp_path, *cells, options=("--output", str(copy)))
@@ -58,7 +58,7 @@ def test_a_cell_that_fails_ends_it_and_is_told(tmp_path: Path) -> None:
 
 
 def test_a_cell_may_take_so_long(tmp_path: Path) -> None:
-    """And not longer: a hang in CI ends by itself."""
+    """A hang in CI ends at the limit."""
     done = run(tmp_path, "import time\ntime.sleep(60)", options=("--cell-timeout", "1"))
     assert done.returncode == 1
     assert "timed out" in done.stderr

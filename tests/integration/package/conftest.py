@@ -1,4 +1,4 @@
-"""The wheel, and Pythons into which it is installed."""
+"""The wheel, and Python environments in which it is installed."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ class Installed(NamedTuple):
 
     @property
     def python(self) -> Path:
-        """Its interpreter."""
+        """Return its interpreter."""
         return self.folder / "bin" / "python"
 
     @property
     def site_packages(self) -> Path:
-        """Where its distributions lie."""
+        """Return the folder of its distributions."""
         (folder,) = self.folder.glob("lib/python*/site-packages")
         return folder
 
     def run(self, program: str, **environment: str) -> subprocess.CompletedProcess[str]:
-        """Run *program* in its folder, with no other path, no Java, and of the environment only what is given."""
+        """Run *program* in its folder, with no other path, no Java, and only the given environment."""
         command = [str(self.python), "-c", program]
         return subprocess.run(
             command, cwd=self.folder, env=environment, capture_output=True, text=True, timeout=240, check=False
@@ -43,7 +43,7 @@ class Installed(NamedTuple):
 
 @pytest.fixture(scope="session")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """As it would be published."""
+    """Build the wheel as it is published."""
     folder = tmp_path_factory.mktemp("wheel")
     _call((sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder))
     (built,) = folder.glob("*.whl")
@@ -52,10 +52,10 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def client(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Installed:
-    """`pip install "tidemark[client]"`, compiled as pip does, in the versions of requirements.lock."""
+    """Run `pip install "tidemark[client]"`, compiled as pip does, in the versions of requirements.lock."""
     folder = tmp_path_factory.mktemp("client")
     installed = _venv(folder / "venv")
-    constraints = folder / "constraints.txt"  # the lock without its hashes: the wheel has none
+    constraints = folder / "constraints.txt"  # the lock without its hashes, because the wheel has none
     locked = [line for line in (ROOT / "requirements.lock").read_text().splitlines() if line[:1].strip("# ")]
     constraints.write_text("\n".join(line.removesuffix(" \\") for line in locked))
     _call((*_PIP, "--python", installed.python, "install", "--constraint", constraints, f"{wheel}[client]"))
@@ -64,10 +64,11 @@ def client(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Installed:
 
 @pytest.fixture(scope="session")
 def complete(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Installed:
-    """The wheel with what `tidemark[all]` needs, from the tests' own environment: to spare 1 GB of downloads.
+    """Install the wheel with the dependencies of `tidemark[all]` from the tests' own environment, which saves 1 GB of
+    downloads.
 
-    Its paths lead to no checkout: a folder named in a .pth file has its own .pth files ignored, the editable install's
-    among them.
+    Its paths lead to no checkout: .pth files in a folder that a .pth file names are ignored, including the editable
+    install's.
     """
     installed = _venv(tmp_path_factory.mktemp("complete"))
     _call((*_PIP, "--python", installed.python, "install", "--no-deps", wheel))
@@ -77,7 +78,7 @@ def complete(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Installed
 
 @pytest.fixture(scope="session")
 def with_spark(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Installed:
-    """The wheel with what `tidemark[spark]` names, and nothing else: links into the tests' own environment."""
+    """Install the wheel with only the dependencies of `tidemark[spark]`, linked from the tests' own environment."""
     installed = _venv(tmp_path_factory.mktemp("with-spark"))
     _call((*_PIP, "--python", installed.python, "install", "--no-deps", wheel))
     (ours,) = distributions(name="tidemark", path=[str(installed.site_packages)])
@@ -90,7 +91,7 @@ def with_spark(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Install
 
 
 def _needed(one: Distribution, extras: set[str], seen: set[str]) -> set[str]:
-    """Names of the distributions that *one* requires with *extras*, and of those that they require; its own, too."""
+    """Return the names of *one*, of the distributions that it requires with *extras*, and of their requirements."""
     names = {one.name}
     for requirement in map(Requirement, one.requires or ()):
         wanted = any(not requirement.marker or requirement.marker.evaluate({"extra": extra}) for extra in extras | {""})

@@ -68,7 +68,7 @@ print("consumed", len(got))
 
 
 def test_the_wheel_brings_no_top_level_name_but_ours(wheel: Path) -> None:
-    """A package named services would be in everybody's way."""
+    """A top-level package named services would conflict with other programs."""
     with ZipFile(wheel) as archive:
         names = {name.partition("/")[0] for name in archive.namelist()}
     ours = {"tidemark", "tidemark_services", "pyspark_tidemark"}
@@ -76,24 +76,24 @@ def test_the_wheel_brings_no_top_level_name_but_ours(wheel: Path) -> None:
 
 
 def test_the_client_brings_few_distributions(client: Installed) -> None:
-    """One more is a decision: write it down here."""
+    """A further one is a decision: add it here."""
     names = json.loads(client.run(LIST_DISTRIBUTIONS).stdout)
     assert {name.lower().replace("_", "-") for name in names} - {"colorama"} == DISTRIBUTIONS
 
 
 def test_the_client_is_small(client: Installed) -> None:
-    """Compiled, without pip and setuptools, which the environment does not have."""
+    """It is compiled, without pip and setuptools, which the environment does not have."""
     size = sum(path.stat().st_size for path in client.site_packages.rglob("*") if path.is_file())
     assert size < MOST_BYTES, f"{size / 1e6:.1f} MB"
 
 
 def test_nothing_heavy_can_be_imported(client: Installed) -> None:
-    """What works there works without Arrow and Spark."""
+    """The other tests of this environment therefore need neither Arrow nor Spark."""
     assert client.run(FIND_HEAVY).stdout.strip() == "[]"
 
 
 def test_every_verb_helps_there(client: Installed) -> None:
-    """Also those that need more than the client; one process for all."""
+    """This includes verbs that need more than the client; one process runs all."""
     done = client.run(HELP_OF_ALL)
     assert done.returncode == 0, done.stderr
     helped = set(done.stdout.split(";"))
@@ -102,7 +102,7 @@ def test_every_verb_helps_there(client: Installed) -> None:
 
 @pytest.mark.spark
 def test_lines_are_produced_and_consumed_by_the_command(client: Installed, stack: LocalStack) -> None:
-    """Lines need no pyarrow; CSV does, and is told what to install."""
+    """Lines need no pyarrow; for CSV the error names the extra."""
     addresses = {"TIDEMARK_WRITER_ADDRESS": stack.writer_address, "TIDEMARK_QUERY_URL": stack.query_url}
     topic = f"wheel-{uuid.uuid4().hex[:8]}"
 
@@ -122,7 +122,7 @@ def test_lines_are_produced_and_consumed_by_the_command(client: Installed, stack
 
 @pytest.mark.spark
 def test_it_sends_and_consumes(client: Installed, stack: LocalStack) -> None:
-    """Against running services, without Java on the path."""
+    """The services run; there is no Java on the path."""
     addresses = {"TIDEMARK_WRITER_ADDRESS": stack.writer_address, "TIDEMARK_QUERY_URL": stack.query_url}
     topic = f"wheel-{uuid.uuid4().hex[:8]}"
     done = client.run(f"TOPIC = {topic!r}\n{SEND_AND_CONSUME}", **addresses)

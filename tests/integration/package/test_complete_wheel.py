@@ -17,12 +17,12 @@ from tidemark.local.local_stack import free_port
 
 pytestmark = [pytest.mark.integration, pytest.mark.spark, pytest.mark.slow]
 
-_START_S = 240.0  # the loops are compiled where the package lies, once
+_START_S = 240.0  # the loops are compiled once, in the package's folder
 
 
 @pytest.fixture
 def served(complete: Installed, tmp_path: Path) -> Iterator[tuple[str, subprocess.Popen[str]]]:
-    """`tidemark serve` of the wheel, in an empty folder: where it answers, and its process."""
+    """Run `tidemark serve` of the wheel in an empty folder; yield its address and process."""
     url = f"http://127.0.0.1:{(port := free_port())}"
     ports = ["--writer-port", str(free_port()), "--query-port", str(port)]
     command = [str(complete.folder / "bin" / "tidemark"), "serve", *ports]
@@ -35,7 +35,7 @@ def served(complete: Installed, tmp_path: Path) -> Iterator[tuple[str, subproces
 
 
 def test_the_services_do_not_come_from_a_checkout(complete: Installed) -> None:
-    """What the next test starts is what the wheel holds."""
+    """The next test runs only code of the wheel."""
     done = complete.run("import tidemark, tidemark_services.writer; print(tidemark.__file__)\nimport services")
     assert done.stdout.strip() == str(complete.site_packages / "tidemark" / "__init__.py")
     assert "No module named 'services'" in done.stderr
@@ -43,7 +43,7 @@ def test_the_services_do_not_come_from_a_checkout(complete: Installed) -> None:
 
 @pytest.mark.timeout(_START_S + 60)
 def test_serve_works_without_a_clone(served: tuple[str, subprocess.Popen[str]], tmp_path: Path) -> None:
-    """All three services, Spark's workers among them: a message that was appended is indexed and pulled."""
+    """All three services run, including Spark's workers: an appended message is indexed and pulled."""
     url, process = served
     _wait_until_ready(url, process)
     topic = f"{url}/v1/topics/orders"

@@ -1,4 +1,4 @@
-"""`tidemark[spark]` from the wheel: Spark finds the source by its name, where nothing else is installed."""
+"""`tidemark[spark]` from the wheel: Spark finds the source by its name, with nothing else installed."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ print(tidemark.__file__, *sorted(bytes(row.body).decode() for row in rows))
 
 
 def test_it_brings_no_service(with_spark: Installed) -> None:
-    """What the next test reads with is what the extra names."""
+    """The next test reads only with dependencies of the extra."""
     for name in ("fastapi", "structlog", "services"):
         assert f"No module named '{name}'" in with_spark.run(f"import {name}").stderr
 
 
 def test_spark_finds_the_source_by_its_name(with_spark: Installed, served: Served) -> None:
-    """Without a registration, in the driver and in its tasks."""
+    """It needs no registration, in the driver and in its tasks."""
     served.put(b"one", b"two", b"three")
     java = {name: os.environ[name] for name in ("PATH", "JAVA_HOME") if name in os.environ}
     python = {"PYSPARK_PYTHON": str(with_spark.python), "SPARK_LOCAL_IP": "127.0.0.1"}

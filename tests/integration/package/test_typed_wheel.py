@@ -64,7 +64,7 @@ def test_a_program_is_checked_against_the_wheel(client: Installed, tmp_path: Pat
 
 
 def test_mistakes_of_a_program_are_found_against_the_wheel(client: Installed, tmp_path: Path) -> None:
-    """One error for each wrong line, and no other."""
+    """Each wrong line gives exactly one error."""
     lines = [line for line in checked(client, MISTAKES, tmp_path) if ": error:" in line]
     assert [int(line.split(":")[1]) for line in lines] == [5, 6, 7, 8, 9, 10], lines
 

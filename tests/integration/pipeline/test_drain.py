@@ -1,4 +1,4 @@
-"""Indexing what a writer left, after it has stopped: readers see all of it."""
+"""Indexing after a writer has stopped: readers see all of its messages."""
 
 from __future__ import annotations
 

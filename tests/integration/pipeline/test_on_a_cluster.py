@@ -1,4 +1,4 @@
-"""`pipeline --once` on a Spark standalone cluster; what happens there under load and faults: `make cluster-test`."""
+"""`pipeline --once` on a Spark standalone cluster. For load and faults there: `make cluster-test`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.exhaustive]
 def test_once_drains_a_brokers_log_in_two_workers(
     golden_store: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Three tasks in executors of both; the bytes are the broker's."""
+    """Three tasks run in executors of both; the bytes are the broker's."""
     root = without_derived(golden_store("mixed/store"), tmp_path / "store")
     with Standalone(cores=3) as cluster:
         for name, value in cluster.environment.items():

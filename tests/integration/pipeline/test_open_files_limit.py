@@ -17,7 +17,7 @@ pytestmark = pytest.mark.integration
 
 SOFT = 256
 # Waits for its limit, then becomes the service. `preexec_fn` would fork this process, whose tests have used gRPC, and
-# gRPC's handlers of a fork may abort the child before the exec.
+# gRPC's fork handlers may abort the child before the exec.
 LAUNCH = "import os, sys; sys.stdin.read(1); os.execv(sys.executable, [sys.executable, '-m', *sys.argv[1:]])"
 DOORS = {
     "writer": ("services.writer",),

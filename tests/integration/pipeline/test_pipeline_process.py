@@ -31,7 +31,7 @@ ENVIRONMENT = {f"TIDEMARK_{name.upper()}": str(value) for name, value in SIZES.i
 
 
 def run_once(root: Path, **settings: object) -> subprocess.CompletedProcess[str]:
-    """`python -m services.indexer pipeline --once` on *root*."""
+    """Run `python -m services.indexer pipeline --once` on *root*."""
     environment = {f"TIDEMARK_{name.upper()}": str(value) for name, value in settings.items()}
     return subprocess.run(
         [sys.executable, "-m", "services.indexer", "pipeline", "--once"],
@@ -44,7 +44,7 @@ def run_once(root: Path, **settings: object) -> subprocess.CompletedProcess[str]
 
 
 def events(text: str) -> dict[str, dict[str, object]]:
-    """JSON log lines by event; the last of each."""
+    """Return the JSON log lines by event; the last one of each."""
     lines = [json.loads(line) for line in text.splitlines() if line.startswith("{")]
     return {line["event"]: line for line in lines}
 
@@ -61,7 +61,7 @@ def watermark_of(root: Path) -> int:
 
 
 def wait_for_watermark(root: Path, at_least: int, timeout_s: float = 60) -> None:
-    """Until everything below *at_least* may be read."""
+    """Wait until everything below *at_least* is visible."""
     deadline = time.monotonic() + timeout_s
     while watermark_of(root) < at_least:
         assert time.monotonic() < deadline, f"the watermark is {watermark_of(root)}, not {at_least}"
@@ -69,7 +69,7 @@ def wait_for_watermark(root: Path, at_least: int, timeout_s: float = 60) -> None
 
 
 def rebuilt(root: Path, target: Path) -> Path:
-    """The same log, indexed by an epoch in this process."""
+    """Index the same log with an epoch in this process."""
     shutil.copytree(root / "commitlog", target / "commitlog")
     shutil.copy(root / "checkpoint", target / "checkpoint")
     shutil.copytree(root / "config", target / "config")
@@ -79,7 +79,7 @@ def rebuilt(root: Path, target: Path) -> Path:
 
 @pytest.fixture
 def stack(tmp_path: Path) -> Iterator[LocalStack]:
-    """A writer and a pipeline on a new store."""
+    """Run a writer and a pipeline on a new store."""
     stack = LocalStack(tmp_path / "store", environment=ENVIRONMENT, services=(WRITER, PIPELINE))
     left = StorePaths(stack.data).indexer / "scan"
     left.mkdir(parents=True)
@@ -91,7 +91,7 @@ def stack(tmp_path: Path) -> Iterator[LocalStack]:
 
 
 def send(stack: LocalStack, count: int, topic: str = "orders") -> int:
-    """*count* messages over four queues; the physical end of the last."""
+    """Send *count* messages over four queues; return the physical end of the last one."""
     with Producer(stack.writer_address) as producer:
         sent = [producer.send(topic, f"message {i}".encode(), key=f"k{i}", tag="A") for i in range(count)]
     return max(result.end_physical_offset for result in sent)
@@ -99,7 +99,7 @@ def send(stack: LocalStack, count: int, topic: str = "orders") -> int:
 
 @pytest.mark.parametrize("spark", [True, False])
 def test_once_drains_a_brokers_log_and_exits_0(golden_store: GoldenStore, tmp_path: Path, spark: bool) -> None:
-    """The golden store's queues and index, rebuilt by Spark's tasks or by processes, equal the broker's bytes."""
+    """Queues and index of the golden store, rebuilt by Spark's tasks or by processes, equal the broker's bytes."""
     root = without_derived(golden_store("mixed/store"), tmp_path / "store")
     done = run_once(root, **GOLDEN_SETTINGS["mixed/store"], spark=spark)
     assert done.returncode == 0, done.stderr
@@ -111,7 +111,7 @@ def test_once_drains_a_brokers_log_and_exits_0(golden_store: GoldenStore, tmp_pa
 
 @pytest.mark.parametrize("spark", [True, False])
 def test_a_log_of_another_size_than_was_set_ends_the_process_with_a_reason(tmp_path: Path, spark: bool) -> None:
-    """A task's exception is the process's: exit status 1, one event that says why."""
+    """A task's exception becomes the process's: exit status 1, and one event with the reason."""
     write_log(tmp_path / "commitlog", 4096, ({"queue_offset": i} for i in range(9)))
     done = run_once(tmp_path, commit_log_segment_size_bytes=8192, spark=spark)
     assert done.returncode == 1
@@ -119,7 +119,7 @@ def test_a_log_of_another_size_than_was_set_ends_the_process_with_a_reason(tmp_p
 
 
 def test_bad_settings_are_told_and_exit_2(tmp_path: Path) -> None:
-    """Nothing is started."""
+    """No service starts."""
     done = run_once(tmp_path, shards=0)
     assert done.returncode == 2
     assert "pipeline: TIDEMARK_SHARDS: Input should be greater than or equal to 1" in done.stderr
@@ -128,7 +128,7 @@ def test_bad_settings_are_told_and_exit_2(tmp_path: Path) -> None:
 def test_what_is_followed_equals_a_rebuild_over_hand_overs_kills_and_restarts(
     stack: LocalStack, tmp_path: Path
 ) -> None:
-    """Epochs of one second, a kill -9 of the pipeline, a stop in order: the same bytes as one pass over the log."""
+    """Epochs of one second, a SIGKILL of the pipeline and an orderly stop give the bytes of one pass over the log."""
     root = stack.data
     for _ in range(3):
         wait_for_watermark(root, send(stack, 200))
@@ -159,7 +159,7 @@ def test_a_killed_and_restarted_writer_is_followed_into_its_new_term(stack: Loca
 
 
 def test_the_first_epochs_are_short_ones(tmp_path: Path) -> None:
-    """Whatever is set: the JVM has compiled what it does at their ends when that counts."""
+    """The configured length does not matter: the JVM should have compiled the code of an epoch's end when it counts."""
     environment = {**ENVIRONMENT, "TIDEMARK_EPOCH_MS": "3600000", "TIDEMARK_WARM_UP_MS": "60000"}
     stack = LocalStack(tmp_path / "store", environment=environment, services=(WRITER, PIPELINE))
     stack.start()
@@ -175,7 +175,7 @@ def test_the_first_epochs_are_short_ones(tmp_path: Path) -> None:
 
 
 def test_classic_micro_batches_index_too(tmp_path: Path) -> None:
-    """epoch_ms 0: tasks drain and end, batch after batch; the health check knows."""
+    """With epoch_ms 0 tasks drain and end, batch after batch; the health check supports that."""
     environment = {**ENVIRONMENT, "TIDEMARK_EPOCH_MS": "0"}
     stack = LocalStack(tmp_path / "store", environment=environment, services=(WRITER, PIPELINE))
     stack.start()
@@ -191,7 +191,7 @@ def test_classic_micro_batches_index_too(tmp_path: Path) -> None:
 
 
 def test_the_health_check_is_red_without_a_pipeline(stack: LocalStack) -> None:
-    """Green once every shard has a follower (the key index, too, which no watermark waits for), red after a kill."""
+    """It is green once every shard has a follower (also the key index, which no watermark covers), red after a kill."""
     health = [sys.executable, "-m", "services.indexer.healthcheck"]
     settings = {**os.environ, **ENVIRONMENT, "TIDEMARK_STORE_ROOT": str(stack.data)}
 
@@ -206,7 +206,7 @@ def test_the_health_check_is_red_without_a_pipeline(stack: LocalStack) -> None:
 
 
 def test_a_second_pipeline_on_the_same_store_is_refused(stack: LocalStack) -> None:
-    """One indexer at a time."""
+    """A store has one indexer at a time."""
     wait_for_watermark(stack.data, send(stack, 1))
     done = run_once(stack.data)
     assert done.returncode == 1
@@ -214,7 +214,9 @@ def test_a_second_pipeline_on_the_same_store_is_refused(stack: LocalStack) -> No
 
 
 def test_a_task_that_cannot_go_on_ends_the_process(stack: LocalStack) -> None:
-    """A queue folder of the wrong type: no silent, dead index, but exit status 1 and the peer's text."""
+    """A queue folder has the wrong type: the process exits with 1 and RocketMQ's text instead of staying alive
+    silently.
+    """
     root = stack.data
     wait_for_watermark(root, send(stack, 1))
     for queue_id in range(4):

@@ -44,7 +44,7 @@ def test_a_pipeline_that_loses_its_jvm_ends_and_starts_over_any_checkpoint(stack
     wait_for_watermark(root, send(stack, 20))
     pipeline = stack.services[PIPELINE]
     os.kill(jvm_of(pipeline.pid), signal.SIGKILL)
-    assert pipeline.wait(20) == 1  # five seconds on a machine that does nothing else
+    assert pipeline.wait(20) == 1  # five seconds on an idle machine
     assert any("spark_jvm_lost" in line for line in pipeline.last_lines(100))
     pipeline.stop(5)  # closes its log
 

@@ -1,4 +1,6 @@
-"""`--once` on a directory that its broker, or our writer, has left clean: what a broker may believe meanwhile."""
+"""`--once` on a directory that its broker, or Tidemark's writer, has left clean: the files that a broker trusts
+meanwhile.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ STORE_MS = 1_700_000_000_000
 
 @pytest.fixture
 def paths(tmp_path: Path) -> StorePaths:
-    """A log without queues and without an `abort` file; the checkpoint is a broker's."""
+    """Return a log without queues and without an `abort` file; the checkpoint is a broker's."""
     paths = StorePaths(tmp_path)
     write_log(paths.commit_log, 8192, ({"queue_offset": i, "store_timestamp": STORE_MS} for i in range(100)))
     checkpoint = Checkpoint.open_to_write(paths.checkpoint, DiskStorage())
@@ -41,7 +43,7 @@ def logics_time(paths: StorePaths) -> int:
 
 
 def test_a_pipeline_killed_at_work_leaves_nothing_to_believe(paths: StorePaths) -> None:
-    """Before it touches a queue there is `abort`, and the times are zero."""
+    """Before it changes a queue, `abort` exists and the times are zero."""
     process = subprocess.Popen(
         [sys.executable, "-m", "services.indexer", "pipeline", "--once", "--store-root", str(paths.root)],
         env={**os.environ, "TIDEMARK_INDEX_SLOTS": "16"},
@@ -61,7 +63,7 @@ def test_a_pipeline_killed_at_work_leaves_nothing_to_believe(paths: StorePaths) 
 
 @pytest.mark.parametrize("was_clean", [True, False])
 def test_what_was_clean_is_clean_again_when_all_is_built(paths: StorePaths, was_clean: bool) -> None:
-    """An `abort` file that was there stays: the log's tail may be torn, which a writer decides."""
+    """An existing `abort` file stays: the log's tail may be torn, which only a writer can repair."""
     if not was_clean:
         paths.abort.touch()
     plan = plan_of(paths.root, index_slots=16)

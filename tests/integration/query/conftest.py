@@ -1,4 +1,4 @@
-"""Fixtures of the query facade's integration tests: real HTTP over a store that the test writes."""
+"""Fixtures of the query service's integration tests: real HTTP over a store that the test writes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from tests.query_server import serve_query
 
 @pytest.fixture
 def built(tmp_path: Path) -> BuiltStore:
-    """A simple topic `orders` (2 queues) with m0 … m9 in queue 0, and a batch topic `batches` with an inner batch."""
+    """Return a simple topic `orders` (2 queues) with m0 … m9 in queue 0, and a batch topic `batches` with an inner
+    batch.
+    """
     store = BuiltStore(tmp_path / "store")
     store.topic("orders", queues=2)
     store.topic("batches", batch=True)

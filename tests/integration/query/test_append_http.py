@@ -36,7 +36,7 @@ def batch(*bodies: str, **more: Any) -> dict[str, Any]:
 
 
 def test_a_batch_is_appended_and_told(client: httpx.Client) -> None:
-    """201 with offsets and ids of all messages."""
+    """The status is 201, with offsets and ids of all messages."""
     first = client.post(TOPIC, json=batch("a", "b", queue_id=1))
     answer = first.json()
     assert first.status_code == 201, answer
@@ -58,7 +58,7 @@ def test_a_batch_is_appended_and_told(client: httpx.Client) -> None:
 
 
 def test_what_was_acknowledged_is_pulled_back(writer: RunningWriter, client: httpx.Client) -> None:
-    """Before it is indexed: not yet visible, never out of range."""
+    """Before it is indexed it is not yet visible, but never out of range."""
     answer = client.post(
         TOPIC,
         json={
@@ -100,7 +100,7 @@ def test_a_repeat_is_answered_with_the_firsts_offsets(client: httpx.Client) -> N
 
 
 def test_what_the_writer_refuses_comes_back_by_its_reason(client: httpx.Client) -> None:
-    """With its facts."""
+    """The problem has the writer's facts."""
     client.post(TOPIC, json=batch("a", queue_id=0))
     response = client.post(TOPIC, json=batch("b", queue_id=0, expected_next_offset=7))
     problem = response.json()
@@ -111,7 +111,7 @@ def test_what_the_writer_refuses_comes_back_by_its_reason(client: httpx.Client) 
 
 
 def test_a_writer_that_is_gone_is_503(tmp_path: Path) -> None:
-    """Nobody listens there."""
+    """Nothing listens at its address."""
     with serve_query(tmp_path, writer_address="127.0.0.1:1", query_writer_timeout_ms=3_000) as client:
         response = client.post(TOPIC, json=batch("a"))
         assert (response.status_code, response.json()["reason"]) == (503, "WRITER_UNREACHABLE")
@@ -126,7 +126,7 @@ JSON_TEXTS = [
 
 
 def test_json_body_is_stored_as_it_stands_in_the_request(writer: RunningWriter, client: httpx.Client) -> None:
-    """Numbers beyond a double, repeated names, order, escapes, blanks: not a character changes."""
+    """Numbers beyond a double, repeated names, order, escapes and blanks are unchanged."""
     messages = [f'{{"body_encoding": "json", "tag": "A",\r\n "body" :  {text}  }}' for text in JSON_TEXTS]
     messages.append('{"body": "text \\u0041"}')
     content = f'{{"queue_id": 0, "messages": [{" , ".join(messages)}]}}'.encode()
@@ -156,7 +156,7 @@ def test_json_body_that_readers_could_not_read_is_refused_with_its_place(
 
 
 def test_repeated_names_in_a_request_mean_the_last(writer: RunningWriter, client: httpx.Client) -> None:
-    """For the text of a JSON body too, so that the stored value is the checked one."""
+    """This holds for the text of a JSON body too, so that the stored value is the checked one."""
     content = (
         '{"messages": 5, "messages": [{"body": 1}, {"body": 2}, {"body": 3}], "queue_id": 0, "messages": '
         '[{"body_encoding": "json", "body": 1.0, "body": 2.0}]}'

@@ -39,7 +39,7 @@ QUEUE = "/v1/topics/orders/queues/0"
     ],
 )  # fmt: skip
 def test_absurd_arguments_are_422(client: httpx.Client, path: str) -> None:
-    """With reason ARGUMENT_ILLEGAL."""
+    """The reason is ARGUMENT_ILLEGAL."""
     response = client.get(path)
     assert (response.status_code, response.headers["content-type"]) == (422, "application/problem+json"), response.text
     assert response.json()["reason"] == "ARGUMENT_ILLEGAL"
@@ -81,7 +81,7 @@ def test_another_method_is_405(client: httpx.Client) -> None:
     ],
 )
 def test_appends_that_cannot_be_forwarded(client: httpx.Client, body: bytes, status: int, reason: str) -> None:
-    """Before a writer is asked at all; here none is configured."""
+    """They fail before a writer is called; none is configured here."""
     response = client.post("/v1/topics/orders/messages", content=body)
     assert (response.status_code, response.json()["reason"]) == (status, reason)
 

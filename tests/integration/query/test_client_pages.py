@@ -1,4 +1,4 @@
-"""Our client's large pages over real HTTP: the same messages in every form."""
+"""The client's large pages over real HTTP: the same messages in every form."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ COUNT = 300
 
 @pytest.fixture
 def query_of_store(built: BuiltStore) -> BuiltStore:
-    """Messages m0 … m299 of some size, tag A or B."""
+    """Write messages m0 … m299 of some size, tag A or B."""
     built.topic("events")
     for number in range(COUNT):
         built.append("events", f"m{number}".encode() + bytes(700 * (number % 3)), {"TAGS": "AB"[number % 2]})
@@ -37,7 +37,7 @@ def _records(data: memoryview) -> list[bytes]:
 
 @pytest.mark.parametrize("max_bytes", [1, 5000, 200_000, 8 << 20])
 def test_pages_hold_every_message_once(query_of_store: BuiltStore, max_bytes: int) -> None:
-    """Raw and Arrow, whatever a page may hold; also where memory is used again."""
+    """The pages are raw and Arrow, of any size, and reuse memory."""
     expected = [f"m{number}".encode() + bytes(700 * (number % 3)) for number in range(COUNT)]
     with serve_query(query_of_store.root) as http, Query(str(http.base_url)) as query:
         found: list[bytes] = []
@@ -53,14 +53,14 @@ def test_pages_hold_every_message_once(query_of_store: BuiltStore, max_bytes: in
 
 
 def test_pages_of_a_tag(query_of_store: BuiltStore) -> None:
-    """Filtered by the service."""
+    """The service filters."""
     with serve_query(query_of_store.root) as http, Query(str(http.base_url)) as query:
         tables = query.tables("events", 0, 0, tag="B", max_messages=20)
         assert [offset for table in tables for offset in table["queue_offset"].to_pylist()] == list(range(1, COUNT, 2))
 
 
 def test_an_empty_queue_has_no_pages(query_of_store: BuiltStore) -> None:
-    """Nothing, and it ends."""
+    """The iteration ends at once."""
     with serve_query(query_of_store.root) as http, Query(str(http.base_url)) as query:
         assert list(query.record_pages("events", 0, "latest")) == []
         table = query.pull_table("events", 0, "latest")
@@ -68,7 +68,7 @@ def test_an_empty_queue_has_no_pages(query_of_store: BuiltStore) -> None:
 
 
 def test_pages_wait_for_what_comes(query_of_store: BuiltStore) -> None:
-    """With wait_ms the next page holds what was appended after the last one was given."""
+    """With wait_ms the next page has messages that were appended after the last page."""
     with serve_query(query_of_store.root) as http, Query(str(http.base_url)) as query:
         pages = query.record_pages("events", 0, COUNT - 1, wait_ms=10_000)
         assert next(pages).message_count == 1
@@ -78,7 +78,7 @@ def test_pages_wait_for_what_comes(query_of_store: BuiltStore) -> None:
 
 
 def test_pages_end_before_units_that_are_lost(query_of_store: BuiltStore) -> None:
-    """The queue keeps its end, and no page goes round for ever."""
+    """The queue keeps its end, and no page is repeated."""
     with serve_query(query_of_store.root) as http, Query(str(http.base_url)) as query:
         assert query.pull("events", 0, 0)["max_offset"] == COUNT
         shutil.rmtree(query_of_store.root / "consumequeue" / "events")

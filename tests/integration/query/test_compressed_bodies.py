@@ -1,4 +1,4 @@
-"""Bodies that are small as they are stored and large when they are decompressed: no answer has too much of them."""
+"""Compressed bodies that are much larger when decompressed: no response has too much of them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
 
 
 def page_of(answer: httpx.Response) -> tuple[list[int], int]:
-    """(sizes of its bodies, next offset)."""
+    """Return (sizes of the bodies, next offset)."""
     answer.raise_for_status()
     if answer.headers["content-type"] == "application/json":
         content: dict[str, Any] = answer.json()
@@ -44,7 +44,7 @@ def page_of(answer: httpx.Response) -> tuple[list[int], int]:
 
 @pytest.mark.parametrize("accept", ["application/json", "application/vnd.apache.arrow.stream"])
 def test_a_pull_ends_before_its_bodies_are_too_much(client: httpx.Client, accept: str) -> None:
-    """And the next one goes on there: every message comes, each decompressed."""
+    """The next pull continues there: every message comes, each decompressed."""
     seen, offset = 0, 0
     while offset < MESSAGES:
         sizes, offset = page_of(client.get(QUEUE, params={"offset": offset}, headers={"accept": accept}))
@@ -56,7 +56,7 @@ def test_a_pull_ends_before_its_bodies_are_too_much(client: httpx.Client, accept
 
 
 def test_a_search_ends_before_its_bodies_are_too_much(client: httpx.Client) -> None:
-    """Its cursor goes on."""
+    """Its cursor continues."""
     cursor: dict[str, str] = {}
     seen = 0
     while True:

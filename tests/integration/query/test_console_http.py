@@ -1,4 +1,4 @@
-"""The console's files as they are served: their headers, their types, and that they hold to their own policy."""
+"""The console's files as they are served: headers, types, and compliance with their own policy."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ def client(tmp_path: Path) -> Iterator[httpx.Client]:
 
 
 def directives(response: httpx.Response) -> dict[str, str]:
-    """Of the Content-Security-Policy."""
+    """Return the directives of the Content-Security-Policy."""
     parts = [part.strip().partition(" ") for part in response.headers["content-security-policy"].split(";")]
     return {name: value for name, _, value in parts}
 
 
 @pytest.mark.parametrize("path", ["/console", *(f"/console/{name}" for name in FILES)])
 def test_every_file_has_the_strict_headers_and_its_type(client: httpx.Client, path: str) -> None:
-    """Scripts and styles from this service alone, nothing inline, in no frame, nothing sniffed or referred."""
+    """Scripts and styles come only from this service; inline code, frames, sniffing and referrers are forbidden."""
     response = client.get(path)
     assert response.status_code == 200
     policy = directives(response)
@@ -47,7 +47,7 @@ def test_every_file_has_the_strict_headers_and_its_type(client: httpx.Client, pa
 
 
 def test_a_file_that_is_known_is_not_sent_again(client: httpx.Client) -> None:
-    """304 by its ETag, asked about each time."""
+    """Its ETag gives 304; the cache must revalidate it."""
     first = client.get("/console/main.js")
     again = client.get("/console/main.js", headers={"If-None-Match": first.headers["etag"]})
     assert (again.status_code, again.content) == (304, b"")
@@ -55,7 +55,7 @@ def test_a_file_that_is_known_is_not_sent_again(client: httpx.Client) -> None:
 
 
 def test_a_slash_behind_it_leads_to_the_page(client: httpx.Client) -> None:
-    """By a relative address, which holds behind any proxy."""
+    """The redirect is relative, so that it works behind any proxy."""
     response = client.get("/console/")
     assert response.headers["location"] == "../console"
     assert client.get("/console/", follow_redirects=True).text == client.get("/console").text
@@ -65,7 +65,7 @@ def test_a_slash_behind_it_leads_to_the_page(client: httpx.Client) -> None:
     "path", ["../config.py", "..%2fconfig.py", "%2e%2e/config.py", "nothing.js", "..%5cconfig.py", "%00"]
 )
 def test_nothing_else_is_served(client: httpx.Client, path: str) -> None:
-    """No file beside them, none that there is not."""
+    """Neither neighbouring files nor missing ones are served."""
     response = client.get(f"/console/{path}")
     assert response.status_code == 404, response.text
     assert response.json()["reason"] == "NO_SUCH_PATH"
@@ -77,7 +77,7 @@ def test_the_console_can_be_switched_off(tmp_path: Path) -> None:
 
 
 def test_the_pages_own_links_need_nobody_else(client: httpx.Client) -> None:
-    """Every address in page and style is relative, and there."""
+    """Every address in page and style is relative, and exists."""
     page = client.get("/console").text
     for address in re.findall(r'(?:src|href)="([^"#]+)"', page):
         assert "//" not in address
@@ -86,7 +86,7 @@ def test_the_pages_own_links_need_nobody_else(client: httpx.Client) -> None:
 
 
 def test_no_module_writes_html_or_runs_text() -> None:
-    """The policy forbids it as well: this says where."""
+    """The policy forbids it as well; this test finds the place."""
     for path in FOLDER.glob("*.js"):
         found = re.search(
             r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function|DOMParser", path.read_text()
@@ -95,7 +95,7 @@ def test_no_module_writes_html_or_runs_text() -> None:
 
 
 def test_one_module_alone_asks_the_service() -> None:
-    """So a token goes with every request."""
+    """Thus every request has the token."""
     asking = {
         path.name
         for path in FOLDER.glob("*.js")

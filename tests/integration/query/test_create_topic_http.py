@@ -24,7 +24,7 @@ def client(tmp_path: Path) -> Iterator[httpx.Client]:
 
 
 def test_a_topic_is_created_once(client: httpx.Client) -> None:
-    """201, then 200 for the same shape; 409 for another."""
+    """It answers 201, then 200 for the same shape, and 409 for another."""
     first = client.post("/v1/topics", json={"topic": "orders", "queues": 3})
     again = client.post("/v1/topics", json={"topic": "orders", "queues": 3})
     other = client.post("/v1/topics", json={"topic": "orders", "queues": 5})
@@ -35,7 +35,7 @@ def test_a_topic_is_created_once(client: httpx.Client) -> None:
 
 
 def test_a_topic_of_batches_is_created_by_its_attribute(client: httpx.Client) -> None:
-    """Its queues are as many as the writer gives when nobody says."""
+    """The writer's default is the number of queues."""
     made = client.post("/v1/topics", json={"topic": "batches", "attributes": {"queue.type": "BatchCQ"}}).json()
     assert (made["queue_type"], made["read_queues"]) == ("BatchCQ", 4)
 
@@ -58,13 +58,13 @@ def test_a_created_topic_is_listed(client: httpx.Client) -> None:
 def test_what_cannot_be_a_topic_is_refused(
     client: httpx.Client, body: dict[str, object], status: int, reason: str
 ) -> None:
-    """By the query service or the writer, with a reason."""
+    """Query service or writer refuse it with a reason."""
     response = client.post("/v1/topics", json=body)
     assert (response.status_code, response.json()["reason"]) == (status, reason)
 
 
 def test_without_a_writer_it_is_503(tmp_path: Path) -> None:
-    """Not configured, or not there."""
+    """The writer is not configured, or does not run."""
     for address in (None, "127.0.0.1:1"):
         with serve_query(tmp_path, writer_address=address, query_writer_timeout_ms=3_000) as client:
             response = client.post("/v1/topics", json={"topic": "orders"})

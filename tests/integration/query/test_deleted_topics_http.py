@@ -110,7 +110,7 @@ def test_deleted_topic_is_unknown_to_every_query_process_at_once(
 def test_topic_created_again_begins_at_its_next_offset(
     stack: LocalStack, producer: Producer, readers: list[httpx.Client], queue_type: str
 ) -> None:
-    """Right after the deletion, so that the pipeline has not dropped the old queue files yet."""
+    """The pipeline has not dropped the old queue files yet."""
     topic, old = filled(producer, readers, queue_type)
     group = f"g-{topic}"
     readers[0].put(f"/v1/groups/{group}/topics/{topic}/queues/0/offset", json={"offset": 3}).raise_for_status()
@@ -157,7 +157,7 @@ def test_topic_created_again_begins_at_its_next_offset(
         assert consumer.poll(0.5) == []
 
     producer.send(topic, b"new", key="k", queue_id=0)
-    keys = [OLD] if queue_type == "SimpleCQ" else []  # the index does not know the keys inside an inner batch
+    keys = [OLD] if queue_type == "SimpleCQ" else []  # the index does not have the keys inside an inner batch
     for client in readers:
         visible(client, topic, OLD + 1)
         found = facts(client)

@@ -1,4 +1,4 @@
-"""Readers over real HTTP while the log's, the queues' and the index's files vanish under them."""
+"""Readers over real HTTP while files of the log, the queues and the index are removed."""
 
 from __future__ import annotations
 
@@ -34,7 +34,9 @@ FORMATS = (
 
 @pytest.fixture(scope="module")
 def template(tmp_path_factory: pytest.TempPathFactory) -> BuiltStore:
-    """240 messages in `orders` and 80 inner batches of three in `batches`, in ten log files; 20 units a queue file."""
+    """Write 240 messages to `orders` and 80 inner batches of three to `batches`, in ten log files; 20 units a queue
+    file.
+    """
     store = BuiltStore(tmp_path_factory.mktemp("template") / "store", log_file_size=8192, units_a_file=20)
     store.topic("orders", queues=2)
     store.topic("batches", batch=True)
@@ -48,7 +50,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> BuiltStore:
 
 @pytest.fixture
 def root(template: BuiltStore, tmp_path: Path) -> Path:
-    """A copy of it."""
+    """Return a copy of it."""
     return Path(shutil.copytree(template.root, tmp_path / "store"))
 
 
@@ -59,7 +61,9 @@ def client(template: BuiltStore, root: Path) -> Iterator[httpx.Client]:
 
 
 def expire(root: Path, files: int) -> int:
-    """The log's first *files* files go, then queue and index files that know of nothing else; the log's minimum."""
+    """Remove the log's first *files* files, then queue and index files with no later messages; return the log's
+    minimum.
+    """
     log = sorted((root / "commitlog").iterdir())
     log_min = int(log[files].name)
     for path in log[:files]:
@@ -88,7 +92,7 @@ def bounds_of(client: httpx.Client, topic: str) -> tuple[int, int]:
 def test_below_the_minimum_is_410_with_where_to_go_on(
     root: Path, client: httpx.Client, topic: str, accept: str
 ) -> None:
-    """In every form; from next_offset on everything that is left is there."""
+    """This holds in every form; from next_offset on all remaining messages are there."""
     expire(root, 4)
     first, end = bounds_of(client, topic)
     assert 0 < first < end == COUNT
@@ -106,7 +110,7 @@ def test_below_the_minimum_is_410_with_where_to_go_on(
 
 
 class ExpiringBetween:
-    """Takes files away right after a request has looked up a queue's bounds, once."""
+    """Removes files once, right after a request has read a queue's bounds."""
 
     def __init__(self, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         real = QueueReader.bounds
@@ -136,7 +140,7 @@ def test_files_that_go_between_look_up_and_read_are_never_an_error(
     semantics: str,
     offset: str,
 ) -> None:
-    """A number is 410 with the new minimum, `earliest` goes with it; as a broker: what its client can go on with."""
+    """A number gets 410 with the new minimum, `earliest` continues with it; a broker's client gets its own form."""
     ExpiringBetween(root, monkeypatch)
     answer = client.get(
         messages_path(topic), params={"offset": offset, "semantics": semantics}, headers={"Accept": accept}
@@ -154,7 +158,7 @@ def test_files_that_go_between_look_up_and_read_are_never_an_error(
 def test_files_that_go_while_many_queues_are_looked_at(
     root: Path, client: httpx.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each queue is told by itself what there is now."""
+    """Each queue is answered separately with its new bounds."""
     ExpiringBetween(root, monkeypatch)
     asked = [("orders", 0, 30), ("batches", 0, "earliest"), ("orders", 1, 0)]
     queues = [{"topic": topic, "queue_id": queue_id, "offset": offset} for topic, queue_id, offset in asked]
@@ -169,7 +173,7 @@ def test_files_that_go_while_many_queues_are_looked_at(
 def test_a_deleted_place_is_410(
     root: Path, client: httpx.Client, monkeypatch: pytest.MonkeyPatch, path: str, late: bool
 ) -> None:
-    """With the log's minimum; also when it goes while it is looked up."""
+    """The problem has the log's minimum, also if the file is removed during the lookup."""
     message = client.get(messages_path("orders"), params={"offset": 3}).json()["messages"][0]
     place = message["physical_offset"] if path == "at" else message["offset_msg_id"]
     url = f"/v1/messages/at/{place}" if path == "at" else f"/v1/messages/{place}"
@@ -199,7 +203,7 @@ def test_the_earliest_time_is_the_minimums(
     boundary: str,
     late: bool,
 ) -> None:
-    """A time of deleted messages is answered by the first one that is there; never an error meanwhile."""
+    """A time of deleted messages gives the first remaining one, without an error meanwhile."""
     arguments: dict[str, str | int] = {"time": 0, "boundary": boundary, "semantics": semantics}
     if late:
         ExpiringBetween(root, monkeypatch)
@@ -212,7 +216,7 @@ def test_the_earliest_time_is_the_minimums(
 
 
 def test_keys_of_deleted_messages_are_not_found_and_others_are(root: Path, client: httpx.Client) -> None:
-    """A cursor into what has been deleted goes on at the minimum."""
+    """A cursor within deleted messages continues at the minimum."""
     page = client.get("/v1/topics/orders/messages", params={"key": "k1", "limit": 2}).json()
     log_min = expire(root, 4)
     found = client.get("/v1/topics/orders/messages", params={"key": "k1", "limit": 1000}).json()["messages"]
@@ -226,7 +230,7 @@ def test_keys_of_deleted_messages_are_not_found_and_others_are(root: Path, clien
 
 
 def test_a_group_below_the_minimum_is_told(root: Path, client: httpx.Client) -> None:
-    """How many messages were deleted before it had them; its lag counts what is there."""
+    """The answer has the number of messages that expired unread; the lag counts existing ones."""
     path = "/v1/groups/billing/topics/{}/queues/0/offset"
     for topic, offset in (("orders", 10), ("batches", 239)):
         client.put(path.format(topic), json={"offset": offset})
@@ -242,7 +246,7 @@ def test_a_group_below_the_minimum_is_told(root: Path, client: httpx.Client) -> 
 
 @pytest.mark.parametrize("topic", ["orders", "batches"])
 def test_a_gap_in_a_queues_files_is_stepped_over(root: Path, client: httpx.Client, topic: str) -> None:
-    """Whoever goes on at next_offset comes to the end and has everything that is left, once."""
+    """A reader that continues at next_offset gets every remaining message once."""
     unit_size, folder = (20, "consumequeue") if topic == "orders" else (46, "batchconsumequeue")
     units = 20 if topic == "orders" else 60  # messages of a file
     (root / folder / topic / "0" / f"{20 * unit_size:020d}").unlink()
@@ -263,7 +267,7 @@ def test_a_gap_in_a_queues_files_is_stepped_over(root: Path, client: httpx.Clien
 
 @pytest.mark.parametrize("topic", ["orders", "batches"])
 def test_a_gap_in_the_log_is_told_and_stepped_over(root: Path, client: httpx.Client, topic: str) -> None:
-    """Records of a file that is lost are skipped by name."""
+    """Records of a lost file are reported as skipped."""
     (root / "commitlog" / f"{3 * 8192:020d}").unlink()
     got: list[int] = []
     skipped: list[int] = []
@@ -282,7 +286,7 @@ def test_a_gap_in_the_log_is_told_and_stepped_over(root: Path, client: httpx.Cli
 
 
 def test_readers_of_every_kind_go_on_while_files_vanish(root: Path, client: httpx.Client) -> None:
-    """Eight threads ask for everything while one file after the other goes: 200, 404 and 410, and nothing else."""
+    """Eight threads send every kind of request while files are removed: only 200, 404 and 410 occur."""
     stop = threading.Event()
     statuses: set[int] = set()
     wrong: list[str] = []
@@ -324,7 +328,7 @@ def test_readers_of_every_kind_go_on_while_files_vanish(root: Path, client: http
 
 
 def test_an_idle_service_lets_go_of_deleted_files(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Else the disk gets no place back until somebody asks for something."""
+    """Otherwise the disk space is not freed until the next request."""
     real = Facade.let_go_of_deleted
     monkeypatch.setattr(Facade, "let_go_of_deleted", lambda facade: real(facade, every_s=0.05))
 

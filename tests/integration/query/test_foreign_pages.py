@@ -1,4 +1,4 @@
-"""Pages of other sites, in the browser of somebody who may use the service: it stands on their own machine, say."""
+"""Pages of other sites in a browser that can reach the service, for example on the user's own machine."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _OFFSET = "/v1/groups/billing/topics/orders/queues/0/offset"
 
 @pytest.mark.parametrize("site", ["cross-site", "same-site"])
 def test_a_foreign_page_changes_nothing(client: httpx.Client, site: str) -> None:
-    """A form or a script may send such a request without being allowed to read the answer."""
+    """A form or a script may send such a request without being allowed to read the response."""
     headers = {"Sec-Fetch-Site": site, "Origin": "https://evil.example", "Content-Type": "text/plain"}
     for method, path, body in (
         ("PUT", _OFFSET, {"offset": 3}),
@@ -25,5 +25,5 @@ def test_a_foreign_page_changes_nothing(client: httpx.Client, site: str) -> None
 
 @pytest.mark.parametrize("headers", [{}, {"Sec-Fetch-Site": "same-origin"}, {"Sec-Fetch-Site": "none"}])
 def test_programs_and_the_console_do(client: httpx.Client, headers: dict[str, str]) -> None:
-    """Who is no browser says nothing of it."""
+    """A program that is no browser does not send these headers."""
     assert client.put(_OFFSET, json={"offset": 3}, headers=headers).status_code == 200

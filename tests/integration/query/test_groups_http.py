@@ -21,7 +21,7 @@ OFFSET = "/v1/groups/billing/topics/orders/queues/0/offset"
 
 
 def test_an_offset_is_kept_with_its_lag(built: BuiltStore, client: httpx.Client) -> None:
-    """Answered when durable; in the file under topic@group."""
+    """It is answered when it is durable; the file has it under topic@group."""
     assert client.get(OFFSET).json()["reason"] == "NOT_FOUND"
     answer = client.put(OFFSET, json={"offset": 7})
     assert answer.status_code == 200
@@ -51,7 +51,7 @@ def test_offsets_outlive_the_process(built: BuiltStore) -> None:
 
 
 def test_a_brokers_file_is_read(built: BuiltStore) -> None:
-    """Unquoted queue ids, and the backup where the file itself is broken (docs/format.md §9)."""
+    """Queue ids have no quotes, and the backup is read if the file itself is broken (docs/format.md §9)."""
     path = built.root / "config" / "consumerOffset.json"
     path.write_bytes(b'{"offsetTable":{"orders@billing":{0:3,1:5}}')
     path.with_name("consumerOffset.json.bak").write_bytes(b'{"offsetTable":{"orders@billing":{0:2,1:5}}}')
@@ -62,7 +62,7 @@ def test_a_brokers_file_is_read(built: BuiltStore) -> None:
 
 
 def test_one_process_owns_them(built: BuiltStore, client: httpx.Client) -> None:
-    """A second one reads the file and refuses to write; it takes over when the first one is gone."""
+    """A second one reads the file and refuses to write; it takes over when the first one has ended."""
     with serve_query(built.root) as second:
         client.put(OFFSET, json={"offset": 6})
         assert second.get(OFFSET).json()["offset"] == 6
@@ -102,7 +102,7 @@ def test_an_offset_needs_a_queue(client: httpx.Client, path: str) -> None:
 
 @pytest.mark.parametrize("path", [OFFSET, "/v1/groups/billing/offsets"])
 def test_offset_above_the_end_needs_force(client: httpx.Client, path: str) -> None:
-    """One offset, and several: none is set. At the end is right, and below the minimum, too."""
+    """One offset, and several: none is set. The end itself is allowed, and an offset below the minimum."""
 
     def body(offset: int, **more: bool) -> dict[str, object]:
         if path == OFFSET:
@@ -140,7 +140,7 @@ def test_offset_of_a_committed_message_is_set_before_it_is_visible(built: BuiltS
 
 
 def test_offsets_beyond_the_limit_are_refused(built: BuiltStore) -> None:
-    """Those on record can still be moved; offsets of topics that are gone make room."""
+    """Existing ones can still be moved; offsets of deleted topics make room."""
     with serve_query(built.root, query_max_offsets=3) as client:
         for number in range(2):
             assert client.put(OFFSET.replace("billing", f"g{number}"), json={"offset": 1}).status_code == 200

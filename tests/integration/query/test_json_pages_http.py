@@ -1,4 +1,4 @@
-"""Pages with JSON bodies: inlined only where common readers can read the page, whatever a body holds."""
+"""Pages with JSON bodies: inlined only if common parsers can read the page, whatever a body contains."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ ODD_BODIES = {
 
 @pytest.fixture
 def odd(built: BuiltStore) -> list[bytes]:
-    """A queue with every odd body between good ones, all with the key `k`; its bodies."""
+    """Write a queue with every odd body between good ones, all with the key `k`; return its bodies."""
     built.topic("odd")
     bodies = [b'{"good": 1}', *(body for body, _ in ODD_BODIES.values()), b'{"good": 2}']
     for body in bodies:

@@ -1,4 +1,4 @@
-"""GET /v1/log and what lies below it: the CommitLog's files, records and bytes."""
+"""GET /v1/log and its sub-resources: the CommitLog's files, records and bytes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FILE_SIZE = 4096
 
 @pytest.fixture
 def rolled(tmp_path: Path) -> BuiltStore:
-    """A store of several files."""
+    """Return a store of several files."""
     store = BuiltStore(tmp_path / "store", log_file_size=FILE_SIZE)
     store.topic("orders", queues=2)
     for number in range(10):
@@ -37,7 +37,7 @@ def answer(client: httpx.Client, path: str, **arguments: int) -> Any:
 
 
 def test_the_log_tells_its_files_and_how_far_it_is(rolled: BuiltStore) -> None:
-    """Nobody has flushed what a test wrote."""
+    """The flushed offset is null, because no writer runs."""
     with serve_query(rolled.root) as client:
         log = answer(client, "/v1/log")
     assert [file["start"] for file in log["files"]] == [0, FILE_SIZE, 2 * FILE_SIZE]
@@ -56,7 +56,7 @@ def test_pages_of_files_lead_on(rolled: BuiltStore) -> None:
 
 
 def test_a_real_writer_tells_how_far_it_has_flushed(tmp_path: Path) -> None:
-    """All of what it has answered, in flush mode sync."""
+    """In flush mode sync it has flushed all answered messages."""
     with RunningWriter(tmp_path / "store") as writer:
         writer.append("orders", messages=commit_log_pb2.MessageList(messages=[commit_log_pb2.Message(body=b"hello")]))
         with serve_query(writer.root) as client:
@@ -65,7 +65,7 @@ def test_a_real_writer_tells_how_far_it_has_flushed(tmp_path: Path) -> None:
 
 
 def test_records_are_those_that_were_appended(rolled: BuiltStore) -> None:
-    """Page by page; with the blank ends they are the whole log."""
+    """Page by page, the records and blank ends are the whole log."""
     records: list[dict[str, Any]] = []
     with serve_query(rolled.root) as client:
         while (position := records[-1]["physical_offset"] + records[-1]["size"] if records else 0) < rolled.end:
@@ -80,7 +80,7 @@ def test_records_are_those_that_were_appended(rolled: BuiltStore) -> None:
 
 
 def test_bytes_are_those_of_the_file(rolled: BuiltStore) -> None:
-    """They end with it."""
+    """A range ends with its file."""
     with serve_query(rolled.root) as client:
         found = answer(client, "/v1/log/bytes", **{"from": FILE_SIZE - 10, "size": 100})
     stored = (rolled.root / "commitlog" / f"{0:020d}").read_bytes()
@@ -95,7 +95,7 @@ def test_one_request_gets_no_more_bytes_than_the_setting_says(rolled: BuiltStore
 
 @pytest.mark.parametrize("path", ["/v1/log/records", "/v1/log/bytes"])
 def test_above_what_is_committed_is_416(rolled: BuiltStore, path: str) -> None:
-    """At its end there is nothing yet; bytes of the file that lie behind it are never shown."""
+    """At its end there is nothing yet; bytes of the file after it are never shown."""
     with serve_query(rolled.root) as client:
         at_end = answer(client, path, **{"from": rolled.end})
         above = client.get(path, params={"from": rolled.end + 1})
@@ -106,7 +106,7 @@ def test_above_what_is_committed_is_416(rolled: BuiltStore, path: str) -> None:
 
 @pytest.mark.parametrize("path", ["/v1/log/records", "/v1/log/bytes"])
 def test_below_the_logs_minimum_is_410(rolled: BuiltStore, path: str) -> None:
-    """Retention has taken the first file."""
+    """Retention has removed the first file."""
     (rolled.root / "commitlog" / f"{0:020d}").unlink()
     with serve_query(rolled.root) as client:
         response = client.get(path, params={"from": 5})

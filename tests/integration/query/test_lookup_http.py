@@ -1,4 +1,4 @@
-"""Lookups over HTTP: by id, by place, by key, by time; topics, status and what watches them."""
+"""Lookups over HTTP: by id, position, key and time; topics, status and their monitoring."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def get(client: httpx.Client, path: str, **params: Any) -> Any:
 
 
 def test_a_message_by_place_and_by_id(built: BuiltStore, client: httpx.Client) -> None:
-    """Always a list: an inner batch is one record and several messages."""
+    """The answer is always a list: an inner batch is one record and several messages."""
     record = built.append("orders", b"last")
     built.publish()
     by_place = get(client, f"/v1/messages/at/{record.physical_offset}", body_encoding="utf8")
@@ -40,7 +40,9 @@ def test_a_message_by_place_and_by_id(built: BuiltStore, client: httpx.Client) -
 
 
 def test_each_message_of_a_batch_has_its_own_id_in_every_form(built: BuiltStore, client: httpx.Client) -> None:
-    """Own UNIQ_KEYs, or the number in the batch; never the wrapper's key. The same in JSON, NDJSON, Arrow and files."""
+    """The id is its own UNIQ_KEY, or its number in the batch, never the wrapper's key; JSON, NDJSON, Arrow and files
+    agree.
+    """
     built.append_batch("batches", [(b"c0", {"UNIQ_KEY": "own"}, 0), (b"c1", {}, 0)], {"UNIQ_KEY": "wrapper"})
     built.publish()
     path = "/v1/topics/batches/queues/0/messages"
@@ -65,7 +67,7 @@ def test_each_message_of_a_batch_has_its_own_id_in_every_form(built: BuiltStore,
 
 
 def test_a_lookup_waits_for_what_is_to_come(built: BuiltStore, client: httpx.Client) -> None:
-    """404 NOT_YET_VISIBLE without waiting, the message with it; NOT_FOUND at once."""
+    """Without waiting it is 404 NOT_YET_VISIBLE, with waiting the message; NOT_FOUND comes at once."""
     record = built.append("orders", b"soon")
     path = f"/v1/messages/at/{record.physical_offset}"
     response = client.get(path)
@@ -77,7 +79,7 @@ def test_a_lookup_waits_for_what_is_to_come(built: BuiltStore, client: httpx.Cli
 
 
 def test_a_damaged_message_is_told(built: BuiltStore, client: httpx.Client) -> None:
-    """By place it is a failure; a pull steps over it and says so."""
+    """A lookup by position fails; a pull skips it and reports it."""
     record = built.append("orders", b"wrong", {"KEYS": "bad"})
     built.publish()
     built.write_log(record.physical_offset + 88, b"W")
@@ -90,7 +92,7 @@ def test_a_damaged_message_is_told(built: BuiltStore, client: httpx.Client) -> N
 
 
 def test_by_key_page_by_page(built: BuiltStore, client: httpx.Client) -> None:
-    """Cursors go on while messages are appended, and belong to their search."""
+    """Cursors work while messages are appended, and belong to their search."""
     for number in range(5):
         built.append("orders", f"a{number}".encode(), {"KEYS": "all", "UNIQ_KEY": f"u{number}"}, queue_id=number % 2)
     built.publish()
@@ -112,7 +114,7 @@ def test_by_key_page_by_page(built: BuiltStore, client: httpx.Client) -> None:
 
 
 def test_a_topic_by_store_time(built: BuiltStore, client: httpx.Client) -> None:
-    """Without a key: everything, in the order of the log, over both queues; the last page has no cursor."""
+    """Without a key all messages of both queues come in the order of the log; the last page has no cursor."""
     middle = built.append("orders", b"other", queue_id=1)
     built.publish()
     bodies: list[str] = []
@@ -129,7 +131,7 @@ def test_a_topic_by_store_time(built: BuiltStore, client: httpx.Client) -> None:
 
 
 def test_times_in_both_notations(built: BuiltStore, client: httpx.Client) -> None:
-    """Epoch milliseconds and RFC 3339 mean the same; a `+` need not be percent-encoded."""
+    """Epoch milliseconds and RFC 3339 are equivalent; a `+` need not be percent-encoded."""
     record = built.append("orders", b"x", at_ms=1_700_000_100_000)
     built.publish()
     for text in ("1700000100000", "2023-11-14T22:15:00Z", "2023-11-14T23:15:00+01:00", "2023-11-14T22:15:00.000Z"):
@@ -143,7 +145,7 @@ def test_times_in_both_notations(built: BuiltStore, client: httpx.Client) -> Non
 
 
 def test_topics_and_queues(built: BuiltStore, client: httpx.Client) -> None:
-    """With kinds and bounds; a topic that appears is there at once."""
+    """The answer has types and bounds; a new topic is there at once."""
     topics = {topic["topic"]: topic for topic in get(client, "/v1/topics")["topics"]}
     assert {name: topic["queue_type"] for name, topic in topics.items()} == {"orders": "SimpleCQ", "batches": "BatchCQ"}
     assert topics["orders"]["queue_ids"] == [0, 1]
@@ -159,7 +161,7 @@ def test_topics_and_queues(built: BuiltStore, client: httpx.Client) -> None:
 
 
 def test_status_watermark_and_metrics(built: BuiltStore, client: httpx.Client) -> None:
-    """What an operator looks at."""
+    """These are an operator's endpoints."""
     status = get(client, "/v1/status")
     assert status["watermark"]["physical_offset"] == built.end
     assert status["writer"]["present"] is False
@@ -177,7 +179,7 @@ def test_status_watermark_and_metrics(built: BuiltStore, client: httpx.Client) -
 
 
 def test_status_tells_what_a_person_asks_at_night(built: BuiltStore, client: httpx.Client) -> None:
-    """How long the disk lasts, the newest damage, the groups that lag most; null for what nobody can know."""
+    """It has the time until the disk is full, the newest damage, and the groups that lag most; null if unknown."""
     status = get(client, "/v1/status")
     assert (status["pipeline"]["behind_since_ms"], status["newest_corruption"]) == (None, None)
     assert (status["writer"]["flush_mode"], status["writer"]["last_append_ms"]) == (None, None)  # there never was one
@@ -196,7 +198,7 @@ def test_status_tells_what_a_person_asks_at_night(built: BuiltStore, client: htt
 
 
 def test_status_tells_no_lag_where_there_are_too_many_offsets(built: BuiltStore) -> None:
-    """It is asked often, and must cost little."""
+    """The status is polled often, and must be cheap."""
     with serve_query(built.root, query_max_status_offsets=1) as client:
         for queue_id, lags in ((0, [{"group": "slow", "lag": 10}]), (1, None)):
             path = f"/v1/groups/slow/topics/orders/queues/{queue_id}/offset"
@@ -205,7 +207,7 @@ def test_status_tells_no_lag_where_there_are_too_many_offsets(built: BuiltStore)
 
 
 def test_corruptions_are_told_once(built: BuiltStore, client: httpx.Client) -> None:
-    """From all ledgers, ascending, page by page; a line that a crash cut off does not count."""
+    """All ledgers are merged, ascending, page by page; a line that a crash cut off is ignored."""
     entry = {"size": 9, "reason": "BODY_CRC", "topic": "orders", "queue_id": 0, "queue_offset": 1, "found_ms": 5}
     folder = built.root / "tidemark" / "indexer"
     for shard, places in enumerate(((300, 100), (200, 300))):
@@ -220,7 +222,7 @@ def test_corruptions_are_told_once(built: BuiltStore, client: httpx.Client) -> N
 
 
 def test_a_store_that_was_never_indexed_is_not_ready(built: BuiltStore) -> None:
-    """It answers, empty; readyz says why."""
+    """It answers with empty results; readyz gives the reason."""
     (built.root / "tidemark" / "indexer" / "marks").unlink()
     with serve_query(built.root) as client:
         response = client.get("/readyz")
@@ -231,7 +233,7 @@ def test_a_store_that_was_never_indexed_is_not_ready(built: BuiltStore) -> None:
 
 
 def test_a_read_only_store_is_served(built: BuiltStore) -> None:
-    """Without even an empty folder written; consumer offsets are refused."""
+    """Not even an empty folder is created; consumer offsets are refused."""
     (built.root / "tidemark" / "query").write_bytes(b"no folder can be made here")
     before = sorted(built.root.rglob("*"))
     with serve_query(built.root) as client:
@@ -243,7 +245,7 @@ def test_a_read_only_store_is_served(built: BuiltStore) -> None:
 
 
 def test_requests_beside_each_other(built: BuiltStore, client: httpx.Client) -> None:
-    """Many at once, while messages come in: every answer is right."""
+    """Many run concurrently while messages arrive: every answer is right."""
     failures: list[str] = []
     stop = time.monotonic() + 1.5
 

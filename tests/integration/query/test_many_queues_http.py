@@ -43,7 +43,7 @@ def bodies(answer: dict[str, Any]) -> dict[tuple[str, int], list[str]]:
 
 
 def parts_of(response: httpx.Response) -> list[Part]:
-    """By the standard library's own parser of MIME."""
+    """Parse with the standard library's MIME parser."""
     head = f"Content-Type: {response.headers['content-type']}\r\n\r\n".encode()
     message = email.message_from_bytes(head + response.content, policy=email.policy.HTTP)
     assert message.get_content_type() == "multipart/mixed"
@@ -57,11 +57,11 @@ def parts_of(response: httpx.Response) -> list[Part]:
     return parts
 
 
-# -- what stands in the answer ----------------------------------------------------------------------------------------
+# -- contents of the answer -------------------------------------------------------------------------------------------
 
 
 def test_each_queue_is_answered_as_by_a_pull_of_its_own(client: httpx.Client) -> None:
-    """But for the limits, which are of all; a queue where nothing has come has no answer."""
+    """Only the limits are shared; a queue without new messages has no answer."""
     answer = pull(client, ALL)
     assert (answer["store"], answer["looked_at"]) == ("tidemark-0", 3)
     assert bodies(answer) == {("orders", 0): ["m7", "m8", "m9"], ("batches", 0): ["b1", "b2"]}
@@ -76,12 +76,12 @@ def test_each_queue_is_answered_as_by_a_pull_of_its_own(client: httpx.Client) ->
 
 @pytest.mark.parametrize("accept", ["application/octet-stream", "application/vnd.apache.arrow.stream"])
 def test_other_forms_are_parts(client: httpx.Client, accept: str) -> None:
-    """The same headers and bytes that a pull of this queue answers."""
+    """Headers and bytes are those of a pull of this queue."""
     response = client.post("/v1/pull", json={"queues": ALL}, headers={"Accept": accept})
     assert response.headers["Tidemark-Looked-At"] == "3"
     parts = parts_of(response)
     assert len(parts) == 2
-    limited = ("Tidemark-Max-Messages", "Tidemark-Max-Bytes")  # what the queues before have left
+    limited = ("Tidemark-Max-Messages", "Tidemark-Max-Bytes")  # the remainder after the previous queues
     for asked, (headers, body) in zip((ALL[0], ALL[2]), parts, strict=True):
         path = f"/v1/topics/{asked['topic']}/queues/{asked['queue_id']}/messages"
         own = client.get(
@@ -97,7 +97,7 @@ def test_other_forms_are_parts(client: httpx.Client, accept: str) -> None:
 
 
 def test_nothing_anywhere(client: httpx.Client) -> None:
-    """No answers; MIME has no way to say no parts."""
+    """The status is 204 in the other forms, because a MIME body needs at least one part."""
     queues = [queue("orders", 0, 10), queue("orders", 1, 0)]
     assert pull(client, queues) == {"store": "tidemark-0", "looked_at": 2, "answers": []}
     response = client.post("/v1/pull", json={"queues": queues}, headers={"Accept": "application/octet-stream"})
@@ -105,7 +105,10 @@ def test_nothing_anywhere(client: httpx.Client) -> None:
 
 
 def test_earliest_and_latest_are_told(client: httpx.Client) -> None:
-    """Also where there is nothing: else who asks again by name would miss what comes meanwhile. They do not wait."""
+    """They are answered even without messages: otherwise a repeated request by name would skip new messages.
+
+    They do not wait.
+    """
     began = time.monotonic()
     answer = pull(client, [queue("orders", 0, "latest"), queue("orders", 1, "earliest")], wait_ms=20_000)
     assert time.monotonic() - began < 15
@@ -115,7 +118,7 @@ def test_earliest_and_latest_are_told(client: httpx.Client) -> None:
 
 
 def test_an_offset_may_be_text(client: httpx.Client) -> None:
-    """As in a path's arguments."""
+    """The path's arguments allow the same."""
     assert bodies(pull(client, [queue("orders", 0, "9")])) == {("orders", 0): ["m9"]}
 
 
@@ -123,7 +126,7 @@ def test_an_offset_may_be_text(client: httpx.Client) -> None:
 
 
 def test_limits_are_of_all_queues_together(built: BuiltStore, client: httpx.Client) -> None:
-    """In the order asked for; the others were not looked at, and have no answer."""
+    """Queues are read in the requested order; the others were not read, and have no answer."""
     queues = [queue("orders", 0, 0), queue("batches", 0, 0), queue("orders", 1, 0)]
     answer = pull(client, queues, max_messages=11)
     assert bodies(answer) == {("orders", 0): [f"m{i}" for i in range(10)], ("batches", 0): ["b0"]}
@@ -140,7 +143,7 @@ def test_limits_are_of_all_queues_together(built: BuiltStore, client: httpx.Clie
 
 
 def test_what_was_not_looked_at_is_there_next_time(built: BuiltStore, client: httpx.Client) -> None:
-    """A client that goes on with what it is told gets everything once, whatever the limits."""
+    """A client that continues with the returned offsets gets everything once, with any limits."""
     built.topic("many", queues=30)
     for number in range(300):
         built.append("many", b"%d" % number, queue_id=number * 7 % 30)
@@ -161,7 +164,7 @@ def test_what_was_not_looked_at_is_there_next_time(built: BuiltStore, client: ht
 
 
 def test_bodies_that_grow_end_an_answer(tmp_path: Path) -> None:
-    """Decompressed, each queue's fit into the limit; all of them together would take many times as much."""
+    """Decompressed, each queue fits into the limit; all of them together would be many times larger."""
     store = BuiltStore(tmp_path / "store")
     store.topic("bombs", queues=5)
     for queue_id in range(5):
@@ -175,11 +178,11 @@ def test_bodies_that_grow_end_an_answer(tmp_path: Path) -> None:
         assert len(response.content) < 81 << 20
 
 
-# -- what is refused --------------------------------------------------------------------------------------------------
+# -- refusals --------------------------------------------------------------------------------------------------------
 
 
 def test_a_queue_that_is_refused_does_not_stop_the_others(client: httpx.Client) -> None:
-    """Its part is the problem that a pull of its own would be answered with."""
+    """Its part is the problem that its own pull would return."""
     queues = [queue("nope", 0, 0), queue("orders", 7, 0), queue("orders", 0, 11), queue("orders", 0 + 1, 0), *ALL[2:]]
     answer = pull(client, queues)
     *refused, found = answer["answers"]
@@ -234,7 +237,7 @@ def test_too_many_queues(built: BuiltStore) -> None:
 
 
 def test_what_comes_to_any_queue_ends_the_wait(built: BuiltStore, client: httpx.Client) -> None:
-    """And only this queue has an answer."""
+    """Only this queue has an answer."""
     queues = [queue("orders", 0, 10), queue("orders", 1, 0), queue("batches", 0, 3)]
     thread, answers = in_background(lambda: pull(client, queues, wait_ms=20_000))
     time.sleep(0.2)
@@ -250,7 +253,7 @@ def test_what_comes_to_any_queue_ends_the_wait(built: BuiltStore, client: httpx.
 
 
 def test_what_no_tag_matches_does_not_end_the_wait(built: BuiltStore, client: httpx.Client) -> None:
-    """But who asks is told how far there was nothing, when there is something or the time is over."""
+    """At the end of the wait, the offset up to which nothing matched is returned."""
     queues = [queue("orders", 0, 9), queue("orders", 1, 0)]
     thread, answers = in_background(lambda: pull(client, queues, wait_ms=1_500, tag=["C"]))
     time.sleep(0.2)
@@ -273,11 +276,11 @@ def test_waiting_ends_without_messages(client: httpx.Client) -> None:
 
 
 def test_an_acknowledged_offset_is_waited_for(built: BuiltStore, client: httpx.Client) -> None:
-    """Above the watermark and below what is committed: no refusal, no answer, until it is indexed."""
+    """Above the watermark and below the committed offset there is no refusal and no answer until it is indexed."""
     for _ in range(3):
         built.append("orders", b"hidden")
     commit(built, built.end)
-    time.sleep(0.3)  # the checkpoint came into being: noticed within query_recheck_ms
+    time.sleep(0.3)  # the new checkpoint is noticed within query_recheck_ms
     assert pull(client, [queue("orders", 0, 12)])["answers"] == []
     thread, answers = in_background(lambda: pull(client, [queue("orders", 0, 12)], wait_ms=20_000))
     time.sleep(0.2)
@@ -287,7 +290,7 @@ def test_an_acknowledged_offset_is_waited_for(built: BuiltStore, client: httpx.C
 
 
 def test_thousands_of_queues_wait_in_one_request(tmp_path: Path) -> None:
-    """They take one place among those who wait, and little of the service's time while nothing concerns them."""
+    """They take one of the places for waiting requests, and cost little of the service's time."""
     store = BuiltStore(tmp_path / "store")
     store.topic("many", queues=5_000)
     store.topic("other")

@@ -1,4 +1,4 @@
-"""Consumer groups over HTTP: joining, sharing, handing over, expiring, and commits that only a holder may make."""
+"""Consumer groups over HTTP: join, share, hand-over, expiry, and commits that only a holder may make."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MEMBERS = f"{GROUP}/members"
 
 
 class Consumer:
-    """A member as a client would be one: it holds what it was told, and lets go of what is missing."""
+    """A member that behaves like a client: it holds the assigned queues, and releases missing ones."""
 
     def __init__(self, client: httpx.Client, member_id: str, **wishes: Any) -> None:
         self.client = client
@@ -41,7 +41,7 @@ class Consumer:
         return [one["queue_id"] for one in self.told["assigned"]]
 
     def heartbeat(self) -> list[int]:
-        """Its queues after a heartbeat that holds no more than those of before."""
+        """Return its queues after a heartbeat that holds at most those it had before."""
         holds = [{"topic": one["topic"], "queue_id": one["queue_id"]} for one in self.told["assigned"]]
         body = {"generation": self.told["generation"], "holds": holds}
         self.told = self.answer(self.client.put(self.path, json=body))
@@ -61,7 +61,7 @@ class Consumer:
 
 @pytest.fixture
 def built(tmp_path: Path) -> BuiltStore:
-    """A topic `orders` of six queues, ten messages in the first."""
+    """Return a topic `orders` of six queues, ten messages in the first."""
     store = BuiltStore(tmp_path / "store")
     store.topic("orders", queues=6)
     for number in range(10):
@@ -91,7 +91,7 @@ def reason_of(response: httpx.Response) -> tuple[int, str]:
 
 
 def test_a_join_is_answered_with_queues_and_offsets(client: httpx.Client) -> None:
-    """All that a client needs to begin; without an id of its own one is made."""
+    """The answer has everything that a client needs to begin; without an id one is generated."""
     client.put(f"{GROUP}/topics/orders/queues/1/offset", json={"offset": 7, "force": True})
     answer = client.post(MEMBERS, json={"topics": ["orders", "later"]})
     assert answer.status_code == 201
@@ -106,7 +106,7 @@ def test_a_join_is_answered_with_queues_and_offsets(client: httpx.Client) -> Non
 
 
 def test_two_members_share_once_the_first_has_let_go(client: httpx.Client) -> None:
-    """The second one waits for the first; then each has half."""
+    """The second member waits for the first; then each has half."""
     a = Consumer(client, "a")
     b = Consumer(client, "b")
     assert (a.queues, b.queues) == ([0, 1, 2, 3, 4, 5], [])
@@ -118,7 +118,7 @@ def test_two_members_share_once_the_first_has_let_go(client: httpx.Client) -> No
 
 
 def test_a_third_joins_without_a_queue_ever_held_by_two(client: httpx.Client) -> None:
-    """Whatever the server's record and the members themselves say, after every single step."""
+    """This is checked after every step, in the server's record and in the members' own."""
     members: list[Consumer] = []
 
     def step(member: Consumer) -> None:
@@ -137,7 +137,7 @@ def test_a_third_joins_without_a_queue_ever_held_by_two(client: httpx.Client) ->
 
 
 def test_a_moved_queue_is_committed_before_it_goes(client: httpx.Client) -> None:
-    """Its holder may, until it has let go; the next one is told that offset."""
+    """Its holder may commit until it has released the queue; the next one gets that offset."""
     a = Consumer(client, "a")
     b = Consumer(client, "b")
     assert a.heartbeat() == [0, 1, 2]
@@ -149,7 +149,7 @@ def test_a_moved_queue_is_committed_before_it_goes(client: httpx.Client) -> None
 
 
 def test_who_leaves_sets_its_queues_free(client: httpx.Client) -> None:
-    """At once; whoever is unknown may leave as well."""
+    """They are free at once; an unknown member may leave as well."""
     a = Consumer(client, "a")
     b = Consumer(client, "b")
     response = client.delete(a.path)
@@ -160,7 +160,7 @@ def test_who_leaves_sets_its_queues_free(client: httpx.Client) -> None:
 
 
 def test_a_replaced_member_cannot_take_its_successor_along(client: httpx.Client) -> None:
-    """When it leaves with the generation it knows."""
+    """The replaced member leaves with the generation that it knows."""
     old = Consumer(client, "a")
     new = Consumer(client, "a")
     client.delete(old.path, params={"generation": old.told["generation"]})
@@ -170,7 +170,7 @@ def test_a_replaced_member_cannot_take_its_successor_along(client: httpx.Client)
 
 
 def test_a_session_that_ends_sets_queues_free(client: httpx.Client) -> None:
-    """A GET tells it, the other one has them, and the late one's commit is 409 and changes nothing."""
+    """A GET shows it, the other member gets them, and the late commit gets 409 and changes nothing."""
     late = Consumer(client, "a", session_timeout_ms=1000)
     other = Consumer(client, "b")
     assert late.commit((0, 3)).status_code == 200
@@ -189,7 +189,7 @@ def test_a_session_that_ends_sets_queues_free(client: httpx.Client) -> None:
 
 
 def test_a_timer_finds_ended_sessions(client: httpx.Client) -> None:
-    """Metrics know it although nobody asks for the group."""
+    """Metrics show it without a request for the group."""
     Consumer(client, "a", session_timeout_ms=1000)
     deadline = time.monotonic() + 10
     while metric(client, "tidemark_query_group_rebalances_total") < 2:
@@ -198,7 +198,7 @@ def test_a_timer_finds_ended_sessions(client: httpx.Client) -> None:
 
 
 def test_a_living_members_id_is_taken_over(client: httpx.Client) -> None:
-    """By the one who joins last; the older one can neither commit nor live on."""
+    """The last one to join has it; the older one can neither commit nor renew its session."""
     old = Consumer(client, "a")
     new = Consumer(client, "a")
     assert new.queues == [0, 1, 2, 3, 4, 5]
@@ -209,7 +209,7 @@ def test_a_living_members_id_is_taken_over(client: httpx.Client) -> None:
 
 
 def test_many_offsets_are_set_together(built: BuiltStore, client: httpx.Client) -> None:
-    """All in one write of the file, each with its bounds in the answer."""
+    """They are in one write of the file; the answer has each one's bounds."""
     a = Consumer(client, "a")
     answer = a.commit(*((queue_id, queue_id + 1) for queue_id in range(6)))
     content = answer.json()
@@ -223,7 +223,7 @@ def test_many_offsets_are_set_together(built: BuiltStore, client: httpx.Client) 
 
 
 def test_one_foreign_queue_refuses_them_all(client: httpx.Client) -> None:
-    """Nothing of a commit is written when one of its queues is not held."""
+    """If one queue is not held, nothing of the commit is written."""
     a = Consumer(client, "a")
     Consumer(client, "b")
     a.heartbeat()
@@ -233,7 +233,7 @@ def test_one_foreign_queue_refuses_them_all(client: httpx.Client) -> None:
 
 
 def test_only_the_generation_told_last_may_commit(client: httpx.Client) -> None:
-    """An older one is refused, and the facts say the one of now."""
+    """An older one is refused, and the facts have the current one."""
     a = Consumer(client, "a")
     Consumer(client, "b")
     old = a.told["generation"]
@@ -247,7 +247,7 @@ def test_only_the_generation_told_last_may_commit(client: httpx.Client) -> None:
 
 
 def test_a_reset_is_refused_while_members_live(client: httpx.Client) -> None:
-    """Of many offsets or of one; when all have left it is done."""
+    """This holds for one or many offsets; after all members have left, the reset succeeds."""
     single, many = f"{GROUP}/topics/orders/queues/0/offset", f"{GROUP}/offsets"
     offsets = [{"topic": "orders", "queue_id": queue_id, "offset": 4} for queue_id in range(2)]
     body = {"offsets": offsets, "force": True}
@@ -264,7 +264,7 @@ def test_a_reset_is_refused_while_members_live(client: httpx.Client) -> None:
 
 
 def test_an_orderly_restart_keeps_members(built: BuiltStore) -> None:
-    """Who holds what, and who may commit what; the table is used once."""
+    """Holders and their right to commit are kept; the table is used once."""
     with serve_query(built.root) as client:
         a, b = Consumer(client, "a"), Consumer(client, "b")
         a.heartbeat()
@@ -286,7 +286,7 @@ def test_an_orderly_restart_keeps_members(built: BuiltStore) -> None:
     [b"{", b"[]", b"{}", b'{"version": 1, "boot_id": "of another start of the machine", "groups": {"billing": {}}}'],
 )
 def test_a_table_that_does_not_hold_is_not_used(built: BuiltStore, left: bytes) -> None:
-    """Torn, of another version, or from before the machine was started again: members join anew."""
+    """It is torn, of another version, or from an earlier boot: members join again."""
     with serve_query(built.root) as client:
         before = Consumer(client, "a")
     members_file(built).write_bytes(left)
@@ -301,11 +301,11 @@ def members_file(built: BuiltStore) -> Path:
 
 
 def test_a_kill_keeps_offsets_and_forgets_members(built: BuiltStore) -> None:
-    """Members join again, in a greater generation, and go on where the group was."""
+    """Members join again, in a greater generation, and continue at the group's offsets."""
     with serve_query(built.root) as client:
         before = Consumer(client, "a")
         before.commit((0, 8))
-    members_file(built).unlink()  # a process that is killed leaves none
+    members_file(built).unlink()  # a killed process leaves none
     with serve_query(built.root) as client:
         before.client = client
         assert reason_of(before.commit((0, 9))) == (409, "GENERATION_STALE")
@@ -317,7 +317,7 @@ def test_a_kill_keeps_offsets_and_forgets_members(built: BuiltStore) -> None:
 
 
 def test_another_process_takes_over(built: BuiltStore) -> None:
-    """When the one that kept the groups has stopped, its members are members there; others join behind them."""
+    """When the owner of the groups has stopped, its members are members there; others join after them."""
     with contextlib.ExitStack() as owner:
         member = Consumer(owner.enter_context(serve_query(built.root)), "a")
         with serve_query(built.root) as other:
@@ -331,7 +331,7 @@ def test_another_process_takes_over(built: BuiltStore) -> None:
 
 
 def test_one_process_keeps_the_groups(built: BuiltStore, client: httpx.Client) -> None:
-    """Another one answers 503, shows offsets, and says that it does not know the members."""
+    """Another process answers 503, returns offsets, and reports that it does not know the members."""
     a = Consumer(client, "a")
     a.commit((0, 2))
     with serve_query(built.root) as second:
@@ -347,7 +347,7 @@ def test_one_process_keeps_the_groups(built: BuiltStore, client: httpx.Client) -
 
 
 def test_topics_and_queues_that_come_later_are_found(built: BuiltStore, client: httpx.Client) -> None:
-    """At the next heartbeat, in a new generation."""
+    """They are found at the next heartbeat, in a new generation."""
     a = Consumer(client, "a", topics=["later", "orders"])
     first = a.told["generation"]
     assert a.told["unknown_topics"] == ["later"]
@@ -359,7 +359,7 @@ def test_topics_and_queues_that_come_later_are_found(built: BuiltStore, client: 
 
 
 def test_queues_by_consistent_hash(client: httpx.Client) -> None:
-    """Every queue has one holder; another strategy beside it is refused."""
+    """Every queue has one holder; a second strategy is refused."""
     members = [Consumer(client, name, strategy="consistent_hash") for name in ("a", "b", "c")]
     for _ in range(3):
         for member in members:
@@ -370,7 +370,7 @@ def test_queues_by_consistent_hash(client: httpx.Client) -> None:
 
 
 def test_a_group_shows_its_members(client: httpx.Client) -> None:
-    """Also before it has any offset; the list counts them."""
+    """It shows them before it has any offset; the list counts them."""
     Consumer(client, "b", topics=["orders", "later"])
     Consumer(client, "a", strategy="averagely", session_timeout_ms=2000)
     group = client.get(GROUP).json()
@@ -385,7 +385,7 @@ def test_a_group_shows_its_members(client: httpx.Client) -> None:
 
 
 def test_metrics_of_groups(client: httpx.Client) -> None:
-    """Members, generation, rebalances, refused commits."""
+    """They are members, generation, rebalances and refused commits."""
     a = Consumer(client, "a")
     assert a.commit((17, 1)).status_code == 409
     assert metric(client, 'tidemark_query_group_members{consumer_group="billing"}') == 1
@@ -395,7 +395,7 @@ def test_metrics_of_groups(client: httpx.Client) -> None:
 
 
 def test_limits_are_told(built: BuiltStore) -> None:
-    """Of members, groups, topics and queues of a commit."""
+    """There are limits of members, groups, topics and queues of a commit."""
     limits = {
         "query_max_groups": 1, "query_max_group_members": 1, "query_max_member_topics": 2, "query_max_commit_queues": 2,
     }  # fmt: skip
@@ -449,9 +449,11 @@ def test_heartbeats_that_are_none(client: httpx.Client, body: dict[str, Any]) ->
 
 
 def test_members_that_race_lose_no_offset(client: httpx.Client) -> None:
-    """Three that come, go and commit at once: each goes on from the last one's offset, and none goes back."""
+    """Three members join, leave and commit concurrently: each continues at the last committed offset, and none goes
+    back.
+    """
     failures: list[str] = []
-    seen = dict.fromkeys(range(6), 0)  # the greatest offset that was acknowledged
+    seen = dict.fromkeys(range(6), 0)  # the greatest acknowledged offset
 
     def consume(name: str) -> None:
         with httpx.Client(base_url=client.base_url, timeout=60) as own:

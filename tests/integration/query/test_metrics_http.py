@@ -1,4 +1,4 @@
-"""What the query service tells of itself and of the store."""
+"""The query service's metrics of itself and of the store."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PIPELINED = 500
 
 
 def values(client: httpx.Client, name: str) -> dict[str, float]:
-    """Value by labels, as they are written, of the samples of *name*."""
+    """Return the values of the samples of *name* by their labels' text."""
     found: dict[str, float] = {}
     for line in client.get("/metrics").text.splitlines():
         sample, _, value = line.rpartition(" ")
@@ -26,13 +26,13 @@ def values(client: httpx.Client, name: str) -> dict[str, float]:
 
 
 def test_lag_is_what_a_group_has_not_committed(built: BuiltStore, client: httpx.Client) -> None:
-    """By topic and group; a queue that is gone says nothing; latency counts from the oldest message that is left."""
+    """It is by topic and group; a deleted queue gives no lag; latency counts from the oldest remaining message."""
     client.put("/v1/groups/billing/topics/orders/queues/0/offset", json={"offset": 7})
     client.put("/v1/groups/billing/topics/batches/queues/0/offset", json={"offset": 3})
     path = built.root / "config" / "consumerOffset.json"
     stored = json.loads(path.read_text())
     stored["offsetTable"]["gone@billing"] = {"0": 1}
-    with serve_query(built.root) as other:  # not the owner: reads the file
+    with serve_query(built.root) as other:  # not the owner, so it reads the file
         path.write_text(json.dumps(stored))
         lags = values(other, "rocketmq_consumer_lag_messages")
         latencies = values(other, "rocketmq_consumer_lag_latency")
@@ -43,7 +43,7 @@ def test_lag_is_what_a_group_has_not_committed(built: BuiltStore, client: httpx.
 
 
 def test_a_queue_that_cannot_be_read_takes_nothing_else_away(built: BuiltStore, client: httpx.Client) -> None:
-    """Its group has no lag, the other one has; the page is there."""
+    """Its group has no lag, the other one has; the page is served."""
     for topic in ("orders", "batches"):
         client.put(f"/v1/groups/billing/topics/{topic}/queues/0/offset", json={"offset": 1})
     (first,) = (built.root / "batchconsumequeue" / "batches" / "0").iterdir()
@@ -54,7 +54,7 @@ def test_a_queue_that_cannot_be_read_takes_nothing_else_away(built: BuiltStore, 
 
 
 def test_pairs_beyond_the_limit_are_other_together(built: BuiltStore) -> None:
-    """Their messages are added up."""
+    """Their messages are summed."""
     with serve_query(built.root, metrics_max_topics=1) as client:
         for group in ("a", "b", "c"):
             client.put(f"/v1/groups/{group}/topics/orders/queues/0/offset", json={"offset": 8})
@@ -65,7 +65,7 @@ def test_pairs_beyond_the_limit_are_other_together(built: BuiltStore) -> None:
 
 
 def test_what_pulls_gave_out_is_counted_by_topic(built: BuiltStore) -> None:
-    """Messages, and bytes of the answers; the second topic has no label left."""
+    """Messages and response bytes are counted; the second topic exceeds the limit of labels."""
     with serve_query(built.root, metrics_max_topics=1) as client:
         answer = client.get("/v1/topics/orders/queues/0/messages", params={"max_messages": 4})
         client.get("/v1/topics/batches/queues/0/messages")
@@ -75,7 +75,7 @@ def test_what_pulls_gave_out_is_counted_by_topic(built: BuiltStore) -> None:
 
 
 def test_damage_is_counted_by_reason(built: BuiltStore, client: httpx.Client) -> None:
-    """Read again when the ledger has grown."""
+    """The ledger is read again when it has grown."""
     assert values(client, "tidemark_damaged_places") == {'{reason="NONE"}': 0}
     entry = {"size": 9, "reason": "BODY_CRC", "topic": "orders", "queue_id": 0, "queue_offset": 1, "found_ms": 5}
     ledger = built.root / "tidemark" / "indexer" / "ledger-0.jsonl"
@@ -86,7 +86,7 @@ def test_damage_is_counted_by_reason(built: BuiltStore, client: httpx.Client) ->
 
 
 def test_a_store_without_a_pipeline_has_no_sign_of_life(built: BuiltStore, client: httpx.Client) -> None:
-    """+Inf, which any alert's threshold is below; the log's age is that of its first record."""
+    """The age is +Inf, which exceeds any alert's threshold; the log's age is that of its first record."""
     assert values(client, "tidemark_pipeline_alive_age_seconds") == {"": float("inf")}
     assert values(client, "rocketmq_storage_dispatch_behind_bytes") == {"": 0}
     (age_ms,) = values(client, "rocketmq_storage_message_reserve_time").values()
@@ -96,7 +96,7 @@ def test_a_store_without_a_pipeline_has_no_sign_of_life(built: BuiltStore, clien
 
 @pytest.mark.parametrize("topics", [5_000, pytest.param(100_000, marks=pytest.mark.exhaustive)])
 def test_topics_that_are_only_asked_for_leave_the_exposition_small(client: httpx.Client, topics: int) -> None:
-    """Neither a path nor a topic that is not there becomes a label."""
+    """Neither a path nor a missing topic becomes a label."""
     client.get("/v1/topics/none/queues/0/messages")
     client.get("/nowhere")
     client.get("/metrics")
@@ -111,7 +111,7 @@ def test_topics_that_are_only_asked_for_leave_the_exposition_small(client: httpx
 
 
 def ask_for(connection: socket.socket, numbers: range) -> None:
-    """A pull of each of these topics, all sent at once."""
+    """Send a pull of each of these topics at once."""
     request = "GET /v1/topics/asked-for-{}/queues/0/messages HTTP/1.1\r\nHost: localhost\r\n\r\n".format
     connection.sendall("".join(map(request, numbers)).encode())
     answered, rest = 0, b""

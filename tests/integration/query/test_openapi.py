@@ -1,4 +1,4 @@
-"""The contract, frozen: `openapi.json` beside this file is what clients were promised."""
+"""The frozen contract: `openapi.json` in this folder is the published one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FROZEN = Path(__file__).with_name("openapi.json")
 
 
 def test_the_contract_is_the_frozen_one(client: httpx.Client) -> None:
-    """A wanted change is made by writing the served document over the file."""
+    """After an intended change, overwrite the file with the served document."""
     assert client.get("/openapi.json").json() == json.loads(FROZEN.read_text())
 
 
@@ -36,7 +36,7 @@ def test_every_reference_leads_somewhere(client: httpx.Client) -> None:
 
 
 def test_the_examples_are_what_the_models_say() -> None:
-    """PullAnswer's example is a PullAnswer."""
+    """PullAnswer's example is a valid PullAnswer."""
     from services.indexer.query.schema import request_bodies as requests
     from services.indexer.query.schema import responses as models
 

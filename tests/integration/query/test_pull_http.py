@@ -1,4 +1,4 @@
-"""Pulls over HTTP: the contract's names and statuses, every form of the answer, and waiting."""
+"""Pulls over HTTP: names and statuses of the contract, every form of the response, and waiting."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.integration
 
 QUEUE = "/v1/topics/orders/queues/0/messages"
 BATCHES = "/v1/topics/batches/queues/0/messages"
-ANSWER_NAMES = [  # and wait_ms, skipped
+ANSWER_NAMES = [  # without wait_ms and skipped
     "store", "topic", "queue_id", "status", "requested_offset", "next_offset", "min_offset", "max_offset", "watermark",
     "committed_offset", "lag_bytes", "max_messages", "max_bytes", "wait_ms", "skipped", "messages",
 ]  # fmt: skip
@@ -34,7 +34,7 @@ MESSAGE_NAMES = [
 
 
 def commit(built: BuiltStore, physical_offset: int) -> None:
-    """A writer of this boot has committed so far."""
+    """Commit up to *physical_offset*, as a writer of this boot does."""
     writer = built.root / "tidemark" / "writer"
     writer.mkdir(parents=True, exist_ok=True)
     (writer / "terms").write_text(f"1 0 {machine_boot_id()}\n")
@@ -43,7 +43,7 @@ def commit(built: BuiltStore, physical_offset: int) -> None:
 
 
 def test_the_contracts_names(built: BuiltStore, client: httpx.Client) -> None:
-    """Every name of the contract, and what stands under it."""
+    """Every name of the contract and its value are checked."""
     answer = client.get(QUEUE, params={"offset": 3, "max_messages": 2, "body_encoding": "utf8"}).json()
     assert list(answer) == ANSWER_NAMES
     assert {name: answer[name] for name in ANSWER_NAMES[:8]} == {
@@ -64,7 +64,7 @@ def test_the_contracts_names(built: BuiltStore, client: httpx.Client) -> None:
 
 
 def test_earliest_and_latest(client: httpx.Client) -> None:
-    """Also what a pull without an offset means."""
+    """The default of a pull without an offset is checked too."""
     assert client.get(QUEUE).json()["requested_offset"] == 0
     assert client.get(QUEUE, params={"offset": "earliest"}).json()["requested_offset"] == 0
     latest = client.get(QUEUE, params={"offset": "latest"}).json()
@@ -72,7 +72,7 @@ def test_earliest_and_latest(client: httpx.Client) -> None:
 
 
 def test_tags(client: httpx.Client) -> None:
-    """One, several, an expression; in inner batches message by message."""
+    """There are one, several, and an expression; inner batches are filtered message by message."""
     for tags, bodies in (
         (["A"], ["m0", "m2"]),
         (["A", "B"], ["m0", "m1"]),
@@ -86,7 +86,7 @@ def test_tags(client: httpx.Client) -> None:
 
 
 def test_effective_limits_are_echoed(built: BuiltStore) -> None:
-    """A wish above a maximum is not an error: the answer tells what was done."""
+    """A value above a maximum is not an error: the response has the effective limit."""
     with serve_query(
         built.root,
         query_max_messages=4,
@@ -113,7 +113,7 @@ def test_effective_limits_are_echoed(built: BuiltStore) -> None:
 def test_refusals(
     client: httpx.Client, path: str, params: dict[str, Any], status: int, reason: str, facts: dict[str, Any]
 ) -> None:
-    """problem+json with a stable reason and the facts to go on with."""
+    """They are problem+json with a stable reason and facts for the next request."""
     response = client.get(path, params=params)
     problem = response.json()
     assert (response.status_code, response.headers["content-type"]) == (status, "application/problem+json")
@@ -122,7 +122,7 @@ def test_refusals(
 
 
 def test_below_the_minimum_is_410(built: BuiltStore) -> None:
-    """With the offsets to go on with."""
+    """The problem has the offsets for the next request."""
     while built.end < built.log_file_size:
         built.append("orders", bytes(9000), queue_id=1)
     built.append("orders", b"last")
@@ -137,10 +137,10 @@ def test_below_the_minimum_is_410(built: BuiltStore) -> None:
 
 
 def test_an_acknowledged_offset_is_never_out_of_range(built: BuiltStore, client: httpx.Client) -> None:
-    """While the watermark is behind what is committed: 200, no messages, the same cursor."""
+    """While the watermark is below the committed offset: 200, no messages, the same cursor."""
     records = [built.append("orders", b"hidden") for _ in range(3)]
     commit(built, built.end)
-    time.sleep(0.3)  # the checkpoint came into being: noticed within query_recheck_ms
+    time.sleep(0.3)  # the new checkpoint is noticed within query_recheck_ms
     for offset in (10, 11, 12, 13):
         answer = client.get(QUEUE, params={"offset": offset}).json()
         assert (answer["status"], answer["next_offset"], answer["messages"]) == ("OFFSET_OVERFLOW_ONE", offset, [])
@@ -152,11 +152,11 @@ def test_an_acknowledged_offset_is_never_out_of_range(built: BuiltStore, client:
     assert client.get(QUEUE, params={"offset": 14}).status_code == 416
 
 
-# -- forms of the answer ----------------------------------------------------------------------------------------------
+# -- forms of the response ------------------------------------------------------------------------------------------
 
 
 def test_ndjson(client: httpx.Client) -> None:
-    """A line a message; the facts are headers."""
+    """There is one line per message; the facts are headers."""
     response = client.get(
         QUEUE, params={"offset": 8, "body_encoding": "utf8"}, headers={"Accept": "application/x-ndjson"}
     )
@@ -166,7 +166,7 @@ def test_ndjson(client: httpx.Client) -> None:
 
 
 def test_arrow(client: httpx.Client) -> None:
-    """A stream with the facts in its schema, and in headers."""
+    """The stream has the facts in its schema, and in headers."""
     accept = {"Accept": "application/vnd.apache.arrow.stream"}
     response = client.get(BATCHES, params={"offset": 1}, headers=accept)
     with pa.ipc.open_stream(response.content) as reader:
@@ -181,7 +181,7 @@ def test_arrow(client: httpx.Client) -> None:
 
 
 def test_columns_by_a_brokers_rules_are_made_on_a_thread(client: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those are Python's work for each message, which would hold up the event loop; others are made there."""
+    """They need Python code for each message, which would block the event loop; other columns are made on the loop."""
     in_place: list[object] = []
     read_in_place = Facade.read_in_place
 
@@ -202,7 +202,7 @@ def test_columns_by_a_brokers_rules_are_made_on_a_thread(client: httpx.Client, m
 
 
 def test_records_as_stored(built: BuiltStore, client: httpx.Client) -> None:
-    """The very bytes of the log, back to back."""
+    """They are the bytes of the log, contiguous."""
     log = b"".join(path.read_bytes() for path in sorted((built.root / "commitlog").iterdir()))
     accept = {"Accept": "application/octet-stream"}
     whole = client.get(QUEUE, headers=accept)
@@ -247,7 +247,7 @@ def in_background(call: Any) -> tuple[threading.Thread, list[Any]]:
 
 
 def test_a_waiting_pull_gets_what_is_published(built: BuiltStore, client: httpx.Client) -> None:
-    """Soon after it is: what comes in another queue, or with another tag, does not end the wait."""
+    """It gets them soon; messages in another queue, or with another tag, do not end the wait."""
     call = lambda: client.get(QUEUE, params={"offset": 10, "wait_ms": 20_000, "tag": "B", "body_encoding": "utf8"})  # noqa: E731
     thread, answers = in_background(call)
     time.sleep(0.1)
@@ -269,7 +269,7 @@ def test_a_waiting_pull_gets_what_is_published(built: BuiltStore, client: httpx.
 
 
 def test_waiting_ends_without_messages(client: httpx.Client) -> None:
-    """200, no messages, the same cursor; not before the time is over."""
+    """The answer is 200, no messages, the same cursor, and not before the timeout."""
     began = time.monotonic()
     answer = client.get(QUEUE, params={"offset": 10, "wait_ms": 300}).json()
     assert 0.3 <= time.monotonic() - began < 5
@@ -277,7 +277,7 @@ def test_waiting_ends_without_messages(client: httpx.Client) -> None:
 
 
 def test_a_store_that_is_indexed_for_the_first_time_wakes_who_waits(built: BuiltStore) -> None:
-    """There were no marks at all when the request came."""
+    """There were no marks when the request came."""
     marks = built.root / "tidemark" / "indexer" / "marks"
     aside = marks.with_name("aside")
     marks.rename(aside)
@@ -291,7 +291,7 @@ def test_a_store_that_is_indexed_for_the_first_time_wakes_who_waits(built: Built
 
 
 def test_stopping_answers_who_waits(built: BuiltStore) -> None:
-    """A stop does not hang on long polls."""
+    """A stop does not wait for long polls."""
     began = time.monotonic()
     with serve_query(built.root) as client:
         own = httpx.Client(base_url=client.base_url, timeout=60)
@@ -304,7 +304,7 @@ def test_stopping_answers_who_waits(built: BuiltStore) -> None:
 
 
 def test_too_many_may_not_wait(built: BuiltStore) -> None:
-    """Beyond query_max_waiting: 429, and when to try again."""
+    """Beyond query_max_waiting the answer is 429 with a retry time."""
     with serve_query(built.root, query_max_waiting=1) as client:
         thread, _ = in_background(lambda: client.get(QUEUE, params={"offset": 10, "wait_ms": 2_000}))
         time.sleep(0.3)
@@ -315,7 +315,7 @@ def test_too_many_may_not_wait(built: BuiltStore) -> None:
 
 
 def test_a_client_that_goes_away_is_forgotten(built: BuiltStore) -> None:
-    """Its place among those who wait is free again."""
+    """Its place among the waiting requests is free again."""
     with serve_query(built.root, query_max_waiting=1) as client:
         with pytest.raises(httpx.ReadTimeout):
             client.get(QUEUE, params={"offset": 10, "wait_ms": 20_000}, timeout=0.2)
@@ -327,7 +327,9 @@ def test_a_client_that_goes_away_is_forgotten(built: BuiltStore) -> None:
 
 @pytest.mark.parametrize("form", ["json", "records", "arrow", "many queues"])
 def test_lost_units_are_in_the_answer_and_on_record(built: BuiltStore, client: httpx.Client, form: str) -> None:
-    """Two zeroed units in the middle: the other messages come, and the loss is in the answer, a metric and a list."""
+    """Two units in the middle are zeroed: the other messages come, and the loss is in the response, a metric and a
+    list.
+    """
     built.write_units("orders", 0, 4, bytes(40))
     if form == "many queues":
         asked = {"queues": [{"topic": "orders", "queue_id": 0, "offset": 0}]}
@@ -353,7 +355,7 @@ def test_lost_units_are_in_the_answer_and_on_record(built: BuiltStore, client: h
 
 
 def test_marks_that_go_back_are_not_published(built: BuiltStore, client: httpx.Client) -> None:
-    """While the pipeline builds an index again; a waiting request gets what comes after that."""
+    """The pipeline builds an index again meanwhile; a waiting request gets the next messages."""
     before = client.get(QUEUE).json()
     built.publish(built.end // 2)
     time.sleep(0.5)

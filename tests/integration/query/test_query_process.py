@@ -1,4 +1,4 @@
-"""The facade as a process: its door, its address, its end."""
+"""The query service as a process: its start, its address, its end."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def address_of(process: subprocess.Popen[str]) -> str:
 
 
 def test_it_tells_its_address_and_stops_on_a_signal(process: subprocess.Popen[str]) -> None:
-    """SIGTERM: who waits is answered, and the exit status is 0."""
+    """After SIGTERM waiting requests are answered, and the exit status is 0."""
     url = f"http://{address_of(process)}"
     answers: list[httpx.Response] = []
     waiting = threading.Thread(
@@ -67,7 +67,7 @@ def test_it_tells_its_address_and_stops_on_a_signal(process: subprocess.Popen[st
     ],
 )
 def test_bad_settings_are_told(arguments: list[str], status: int) -> None:
-    """Exit status 2 and a message, no traceback."""
+    """The exit status is 2 with a message, without a traceback."""
     done = subprocess.run(
         [sys.executable, "-m", "services.indexer.query", *arguments], capture_output=True, text=True, check=False
     )
@@ -76,7 +76,7 @@ def test_bad_settings_are_told(arguments: list[str], status: int) -> None:
 
 
 def test_an_address_that_is_taken_is_told(process: subprocess.Popen[str], built: BuiltStore) -> None:
-    """Exit status 1."""
+    """The exit status is 1."""
     taken = ["--query-listen", address_of(process), "--store-root", str(built.root)]
     done = subprocess.run(
         [sys.executable, "-m", "services.indexer.query", *taken],
@@ -91,7 +91,7 @@ def test_an_address_that_is_taken_is_told(process: subprocess.Popen[str], built:
 
 
 def test_it_is_served_on_while_it_drains(built: BuiltStore) -> None:
-    """After a signal it says that it is not ready, and answers for as long as it was told to; then it ends."""
+    """After a signal it reports that it is not ready, answers for the configured time, and ends."""
     environment = {
         **os.environ,
         "TIDEMARK_STORE_ROOT": str(built.root),

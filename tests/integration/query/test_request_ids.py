@@ -15,7 +15,7 @@ pytestmark = pytest.mark.integration
 
 
 def test_an_answer_has_the_id_of_its_request(client: httpx.Client) -> None:
-    """The caller's where it has given a sane one, else a new one; of whatever kind the answer is."""
+    """It is the caller's if that is valid, otherwise a new one, for every kind of answer."""
     for path in ("/v1/topics", "/v1/topics/orders/queues/0/messages?offset=0", "/healthz", "/v1/nothing"):
         given = client.get(path, headers={"X-Request-Id": "mine-1"})
         assert given.headers.get_list("x-request-id") == ["mine-1"], path
@@ -24,7 +24,7 @@ def test_an_answer_has_the_id_of_its_request(client: httpx.Client) -> None:
 
 
 def test_a_problem_tells_the_id(client: httpx.Client) -> None:
-    """So does the client's error: what a user can quote."""
+    """The client's error has it too, so that a user can quote it."""
     problem = client.get("/v1/topics/nobodys/queues/0", headers={"X-Request-Id": "mine-2"}).json()
     assert (problem["reason"], problem["request_id"]) == ("TOPIC_NOT_FOUND", "mine-2")
     with Query(str(client.base_url)) as query, pytest.raises(TopicNotFoundError) as refused:
@@ -33,7 +33,7 @@ def test_a_problem_tells_the_id(client: httpx.Client) -> None:
 
 
 def test_a_bug_is_logged_and_answered_under_the_id(client: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`request_failed`: by it a user's report leads to the traceback."""
+    """The event `request_failed` leads from a user's report to the traceback."""
 
     def fail(*_: object) -> None:
         raise ZeroDivisionError

@@ -1,4 +1,4 @@
-"""Sending messages back over REST, through the real services."""
+"""Retries over REST, through the real services."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def retry(client: httpx.Client, group: str, messages: list[dict[str, Any]], **mo
 def test_each_message_comes_back_to_its_group_once(
     producer: Producer, client: httpx.Client, group: str, queue_type: str
 ) -> None:
-    """Named by place or by id; a repeated request stores no second copy."""
+    """It is named by position or by id; a repeated request stores no second copy."""
     messages = filled(producer, client, queue_type, 4)
     suffixes = ["", "", "", ""] if queue_type == "SimpleCQ" else [f"-{number}" for number in range(4)]
     ids = [f"{message['offset_msg_id']}{suffix}" for message, suffix in zip(messages, suffixes, strict=True)]
@@ -98,7 +98,7 @@ def test_message_beyond_its_tries_is_a_dead_letter(producer: Producer, client: h
 
 
 def test_each_message_has_its_own_result(producer: Producer, client: httpx.Client, group: str) -> None:
-    """A message that cannot be found does not keep the others."""
+    """A missing message does not affect the others."""
     first, *_ = messages = filled(producer, client, "SimpleCQ", 2)
     [batch, _] = filled(producer, client, "BatchCQ", 2)
     asked = [

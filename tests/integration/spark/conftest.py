@@ -1,4 +1,4 @@
-"""One Spark session for all of them."""
+"""One Spark session for all tests."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from pyspark.sql import SparkSession
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    """Two cores; nothing is registered: Spark finds the source by its name.
+    """Return a session with two cores and no registration: Spark finds the source by its name.
 
-    What earlier tests left open, and query services of this process have frozen, goes first: Spark's callbacks come
-    through `select`, which knows descriptors below 1,024 only.
+    Objects of earlier tests, and those that query services of this process have frozen, are collected first: Spark's
+    callbacks use `select`, which is limited to descriptors below 1,024.
     """
     gc.unfreeze()
     gc.collect()
@@ -23,7 +23,7 @@ def spark() -> Iterator[SparkSession]:
         patch.setenv("PYSPARK_PYTHON", sys.executable)
         patch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
         session = (
-            SparkSession.builder.master("local[2,2]")  # a task that fails is tried once more
+            SparkSession.builder.master("local[2,2]")  # a failed task is tried once more
             .config("spark.ui.enabled", "false")
             .config("spark.ui.showConsoleProgress", "false")
             .config("spark.sql.session.timeZone", "UTC")

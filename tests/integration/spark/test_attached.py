@@ -1,4 +1,4 @@
-"""A living broker's directory, read from Spark."""
+"""A running broker's directory, read from Spark."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.integration.attach.attached import attach, look_at
 
 
 def test_an_attached_brokers_messages_are_read(spark: SparkSession, tmp_path: Path) -> None:
-    """With `path` and `statePath`, while it goes on writing; nothing of its directory is touched."""
+    """The options are `path` and `statePath`; the broker keeps writing, and nothing of its directory is changed."""
     broker = BuiltStore(tmp_path / "broker", marked=False)
     broker.topic("orders", queues=2)
     for number in range(10):

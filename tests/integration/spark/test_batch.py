@@ -31,7 +31,7 @@ def bodies(frame: DataFrame) -> list[bytes]:
 
 @pytest.fixture
 def mixed(served: Served) -> Served:
-    """Singles with and without tag and keys, compressed ones, and inner batches."""
+    """Write single messages with and without tag and keys, compressed ones, and inner batches."""
     served.store.topic("batches", batch=True)
     for number in range(40):
         entries = {"TAGS": "AB"[number % 2], "KEYS": f"k{number} all", "UNIQ_KEY": f"u{number}", "x": "y"}
@@ -46,7 +46,7 @@ def mixed(served: Served) -> Served:
 
 @pytest.mark.parametrize("from_files", [True, False], ids=["files", "service"])
 def test_a_batch_has_what_a_consumer_gets(spark: SparkSession, mixed: Served, from_files: bool) -> None:
-    """Every column of every message of every topic."""
+    """Every column of every message of every topic is compared."""
     rows = read(spark, mixed, from_files=from_files, subscribePattern=".*").collect()
     found = {(row.topic, row.queue_id, row.queue_offset): row.asDict() for row in rows}
     queues = [TopicQueue("orders", n) for n in range(QUEUES)] + [TopicQueue("events", 0), TopicQueue("batches", 0)]
@@ -84,13 +84,13 @@ def test_a_batch_has_what_a_consumer_gets(spark: SparkSession, mixed: Served, fr
 def test_options_choose(
     spark: SparkSession, mixed: Served, options: dict[str, str], expected: int, from_files: bool
 ) -> None:
-    """Topics, queues, offsets, tags and keys."""
+    """They are topics, queues, offsets, tags and keys."""
     assert read(spark, mixed, from_files=from_files, **options).count() == expected
 
 
 @pytest.mark.parametrize("from_files", [True, False], ids=["files", "service"])
 def test_a_key_is_looked_up_in_the_index(spark: SparkSession, mixed: Served, from_files: bool) -> None:
-    """A task for each queue that has some, or for every queue where they are more than keyLookupLimit.
+    """There is a task for each queue with matches, or for every queue if there are more than keyLookupLimit.
 
     Queues do not share tasks here.
     """
@@ -105,7 +105,7 @@ def test_a_key_is_looked_up_in_the_index(spark: SparkSession, mixed: Served, fro
 
 
 def test_queues_are_cut_or_share_tasks(spark: SparkSession, mixed: Served) -> None:
-    """As minPartitions and minOffsetsPerPartition say; a queue's messages stay in order."""
+    """minPartitions and minOffsetsPerPartition determine it; a queue's messages stay in order."""
     chosen: list[tuple[dict[str, Any], int]] = [
         ({}, 1),
         ({"minOffsetsPerPartition": "11"}, QUEUES // 2),
@@ -120,7 +120,7 @@ def test_queues_are_cut_or_share_tasks(spark: SparkSession, mixed: Served) -> No
 
 
 def test_times_choose(spark: SparkSession, mixed: Served) -> None:
-    """From the first message at a time to the first one at another, exclusive."""
+    """The range is from the first message at a time to the first one at another, exclusive."""
     first = mixed.store.clock - (40 + 2 + 2) + 1
     frame = read(spark, mixed, subscribe="orders", startingTimestamp=str(first + 4), endingTimestamp=str(first + 8))
     assert bodies(frame) == [b"4", b"5", b"6", b"7"]
@@ -142,7 +142,7 @@ def test_times_choose(spark: SparkSession, mixed: Served) -> None:
 def test_filters_leave_out_what_need_not_be_read(
     spark: SparkSession, mixed: Served, where: str, left: int, tasks: int, push: str
 ) -> None:
-    """Fewer tasks are planned where filters are pushed down; the rows are the same in any case."""
+    """With pushed-down filters fewer tasks are planned; the rows are always the same."""
     spark.conf.set(PUSH, push)
     options: dict[str, Any] = {"subscribePattern": "orders|events|batches", "pushFilters": "true"}
     options["minOffsetsPerPartition"] = "1"
@@ -155,7 +155,7 @@ def test_filters_leave_out_what_need_not_be_read(
 
 
 def test_queries_of_one_frame_do_not_get_each_others_rows(spark: SparkSession, mixed: Served) -> None:
-    """Spark keeps one plan for all of them, so that filters narrow it only where a frame is good for one query."""
+    """Spark keeps one plan for all of them, so that filters narrow it only if a frame is good for one query."""
     spark.conf.set(PUSH, "true")
     try:
         frame = read(spark, mixed, subscribe="orders")
@@ -166,7 +166,7 @@ def test_queries_of_one_frame_do_not_get_each_others_rows(spark: SparkSession, m
 
 
 def test_filters_on_time_shorten_ranges(spark: SparkSession, mixed: Served) -> None:
-    """By the queue's store times, less the slack for clocks that were set back."""
+    """The queue's store times decide, with a slack for clocks that were set back."""
     spark.conf.set(PUSH, "true")
     try:
         at = datetime.fromtimestamp((mixed.store.clock + 600_000) / 1000, UTC)
@@ -179,7 +179,7 @@ def test_filters_on_time_shorten_ranges(spark: SparkSession, mixed: Served) -> N
 
 
 def test_a_schema_chooses_columns(spark: SparkSession, mixed: Served) -> None:
-    """Only what is named is read; what messages have not is refused."""
+    """Only named columns are read; unknown ones are refused."""
     reader = spark.read.format("tidemark").options(path=str(mixed.store.root), subscribe="events")
     assert [row.asDict() for row in reader.schema("queue_offset long, tag string").load().collect()] == [
         {"queue_offset": 0, "tag": "ü"},
@@ -194,7 +194,7 @@ _BODIES = "id int, name string, price double, at timestamp, on date, sizes array
 
 @pytest.fixture
 def json_bodies(served: Served) -> Served:
-    """Objects, pretty-printed ones and incomplete ones among them, and two that are none."""
+    """Write objects, some of them pretty-printed or incomplete, and two bodies that are no objects."""
     for number in range(20):
         body = {
             "id": number,
@@ -214,7 +214,7 @@ def json_bodies(served: Served) -> Served:
 
 @pytest.mark.parametrize("from_files", [True, False], ids=["files", "service"])
 def test_json_bodies_are_columns(spark: SparkSession, json_bodies: Served, from_files: bool) -> None:
-    """The same as Spark's own from_json gives for them."""
+    """The result is that of Spark's own from_json."""
     frame = read(spark, json_bodies, from_files=from_files, subscribe="orders", bodySchema=_BODIES)
     rows = frame.withColumn("expected", f.from_json(f.col("body").cast("string"), _BODIES))
     found = {row.queue_offset * QUEUES + row.queue_id: row for row in rows.collect()}
@@ -228,7 +228,7 @@ def test_json_bodies_are_columns(spark: SparkSession, json_bodies: Served, from_
 
 
 def test_bodies_that_are_no_json_are_counted_or_end_the_job(spark: SparkSession, json_bodies: Served) -> None:
-    """As `mode` says; with their texts, where they are asked for."""
+    """`mode` decides; their texts are included on request."""
     options: dict[str, Any] = {"subscribe": "orders", "bodySchema": "id int, _corrupt_record string"}
     wrong = read(spark, json_bodies, **options).where("_corrupt_record is not null").collect()
     assert sorted(row._corrupt_record for row in wrong) == ["plain text", '{"id": "one"}']
@@ -237,7 +237,7 @@ def test_bodies_that_are_no_json_are_counted_or_end_the_job(spark: SparkSession,
 
 
 def test_a_schema_chooses_fields_of_bodies(spark: SparkSession, json_bodies: Served) -> None:
-    """Beside other columns."""
+    """They may be combined with other columns."""
     reader = spark.read.format("tidemark").options(path=str(json_bodies.store.root), assign='{"orders": [1]}')
     frame = reader.option("bodySchema", _BODIES).schema("of struct<x: long, y: string>, queue_offset long").load()
     assert frame.columns == ["of", "queue_offset"]
@@ -260,14 +260,14 @@ def test_a_schema_chooses_fields_of_bodies(spark: SparkSession, json_bodies: Ser
     ],
 )
 def test_what_is_wrong_is_told(spark: SparkSession, mixed: Served, options: dict[str, Any], told: str) -> None:
-    """In one sentence, with the option's name."""
+    """The error is one sentence with the option's name."""
     with pytest.raises(PySparkException) as caught:
         read(spark, mixed, **options).count()
     assert told in str(caught.value)
 
 
 def test_a_store_that_is_not_there_is_told(spark: SparkSession, tmp_path: Path) -> None:
-    """Also that an executor may not see it."""
+    """The error mentions that an executor may not see it."""
     frame = spark.read.format("tidemark").options(path=str(tmp_path / "gone"), subscribe="t")
     with pytest.raises(PySparkException, match="check that this machine mounts its file system"):
         frame.load().count()
@@ -275,7 +275,7 @@ def test_a_store_that_is_not_there_is_told(spark: SparkSession, tmp_path: Path) 
 
 @pytest.mark.parametrize("from_files", [True, False], ids=["files", "service"])
 def test_a_damaged_record_ends_the_job_or_is_left_out(spark: SparkSession, mixed: Served, from_files: bool) -> None:
-    """As failOnCorruption says."""
+    """failOnCorruption decides."""
     written = mixed.store.append("events", b"to be damaged", {})
     mixed.store.append("events", b"behind it")
     mixed.store.publish()
@@ -287,7 +287,7 @@ def test_a_damaged_record_ends_the_job_or_is_left_out(spark: SparkSession, mixed
 
 
 def test_messages_that_are_gone_end_the_job_or_are_left_out(spark: SparkSession, tmp_path: Path) -> None:
-    """As failOnDataLoss says."""
+    """failOnDataLoss decides."""
     from tests.built_store import BuiltStore
 
     store = BuiltStore(tmp_path, log_file_size=512)

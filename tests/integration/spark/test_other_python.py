@@ -10,7 +10,7 @@ import pytest
 
 from tests.integration.conftest import Served
 
-pytestmark = pytest.mark.exhaustive  # a Spark session of its own
+pytestmark = pytest.mark.exhaustive  # needs its own Spark session
 
 _READ = """
 from pyspark.sql import SparkSession
@@ -31,7 +31,7 @@ exec "{python}" "$@"
 
 
 def test_sparks_own_words_come_through(served: Served, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Tasks run one that says it is older; what the driver starts itself is right."""
+    """Tasks run a Python that reports an older version; the driver's own processes run the right one."""
     served.put(b"one")
     folder = tmp_path_factory.mktemp("python")
     (folder / "sitecustomize.py").write_text(_OLDER)

@@ -1,4 +1,4 @@
-"""Every ```python block of docs/spark.md runs, in order, with one set of names."""
+"""Every ```python block of docs/spark.md runs, in order, in one namespace."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PAGE = Path(__file__).parents[3] / "docs" / "spark.md"
 def test_every_block_of_the_page_runs(
     spark: SparkSession, stack: LocalStack, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """As a reader would type them, with the addresses and folders of this test's services, in a session that exists."""
+    """They run as typed, with the addresses and folders of this test's services, in an existing session."""
     with Producer(stack.writer_address) as producer:
         for number in range(20):
             sent = producer.send("orders", f'{{"price": {number}}}', tag="books", key=f"k{number}")
@@ -52,10 +52,10 @@ def test_every_block_of_the_page_runs(
 
 
 def stored(spark: SparkSession, folder: Path) -> list[tuple[int, int]]:
-    """Places of the messages that a block has written to *folder*."""
+    """Return the places of the messages that a block has written to *folder*."""
     return places(spark.read.parquet(str(folder)))
 
 
 def places(messages: DataFrame) -> list[tuple[int, int]]:
-    """(queue id, queue offset) of each, sorted."""
+    """Return the sorted (queue id, queue offset) of each."""
     return sorted((row.queue_id, row.queue_offset) for row in messages.select("queue_id", "queue_offset").collect())

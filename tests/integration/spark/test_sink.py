@@ -1,4 +1,4 @@
-"""Writing through Spark: what arrives, and that it arrives once."""
+"""Writes through Spark: rows arrive unchanged and once."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ def numbers(spark: SparkSession, stack: LocalStack, topic: str) -> Counter[int]:
 
 @pytest.fixture
 def topic() -> str:
-    """One that nobody else uses."""
+    """Return a unique topic."""
     return f"sink-{uuid4().hex[:8]}"
 
 
 def test_what_is_written_is_read_again(spark: SparkSession, stack: LocalStack, topic: str) -> None:
-    """Bodies, tags, several keys, properties; rows choose their topic; what is null is none."""
+    """Bodies, tags, several keys and properties are compared; rows choose their topic; null means none."""
     rows = [
         (f"{topic}-a", "one", "A", ["k1", "k2"], {"colour": "red", "none": None}),
         (f"{topic}-b", "zwei ü", None, None, None),
@@ -64,7 +64,7 @@ def test_what_is_written_is_read_again(spark: SparkSession, stack: LocalStack, t
 
 
 def test_a_key_keeps_its_order(spark: SparkSession, stack: LocalStack, topic: str) -> None:
-    """Rows of one partition with one key lie in one queue, in their order."""
+    """Rows of one partition with one key are in one queue, in their order."""
     frame = spark.range(3000).selectExpr("string(id) AS body", "concat('k', id % 7) AS key").coalesce(1)
     write(frame, stack, topic=topic, batchSize="100")
     found = read(spark, stack, topic).collect()
@@ -79,7 +79,7 @@ def test_a_key_keeps_its_order(spark: SparkSession, stack: LocalStack, topic: st
 def test_a_task_that_is_tried_again_sends_what_is_missing(
     spark: SparkSession, stack: LocalStack, topic: str, tmp_path: Path, queue_type: str
 ) -> None:
-    """It fails once, with a part of its rows sent."""
+    """It fails once, after some of its rows were sent."""
     with Topics(stack.writer_address) as topics:
         topics.create(topic, queues=2, attributes={"queue.type": queue_type})
 
@@ -88,7 +88,7 @@ def test_a_task_that_is_tried_again_sends_what_is_missing(
         assert task is not None
         yield from batches
         if task.attemptNumber() == 0 and task.partitionId() == 1:
-            time.sleep(1)  # what came so far is sent
+            time.sleep(1)  # the rows so far are sent
             raise RuntimeError("the first attempt")
 
     frame = spark.range(0, 80_000, numPartitions=2).selectExpr("string(id) AS body")
@@ -97,7 +97,7 @@ def test_a_task_that_is_tried_again_sends_what_is_missing(
 
 
 def test_a_job_that_is_run_again_sends_what_is_missing(spark: SparkSession, stack: LocalStack, topic: str) -> None:
-    """With the same runId; with another one, or none, everything."""
+    """This needs the same runId; with another one, or none, all rows are sent."""
     frame = spark.range(0, 5000, numPartitions=2).selectExpr("string(id) AS body")
     for _ in range(2):
         write(frame, stack, topic=topic, runId=f"{topic}-monday")
@@ -121,7 +121,7 @@ def test_job_run_again_after_its_topic_was_deleted_stores_all_rows(
 
 
 def test_rows_that_are_others_are_told(spark: SparkSession, stack: LocalStack, topic: str) -> None:
-    """A replay that must return the same rows cannot be told from messages that are missing."""
+    """A replay with other rows cannot be distinguished from missing messages."""
     for start in (0, 10):
         frame = spark.range(start, start + 5, numPartitions=1).selectExpr("string(id) AS body")
         if not start:
@@ -147,7 +147,7 @@ def test_rows_that_are_others_are_told(spark: SparkSession, stack: LocalStack, t
 def test_what_is_wrong_is_told(
     spark: SparkSession, stack: LocalStack, columns: str, options: dict[str, str], told: str
 ) -> None:
-    """Before or while it is written, with the reason."""
+    """The error comes before or during the write, with the reason."""
     with pytest.raises(PySparkException) as caught:
         write(_select(spark, columns), stack, **options)
     assert told in str(caught.value)
@@ -158,7 +158,7 @@ def _select(spark: SparkSession, columns: str) -> DataFrame:
 
 
 def test_an_overwrite_is_refused(spark: SparkSession, stack: LocalStack) -> None:
-    """Nothing is deleted from a log by writing."""
+    """A write deletes nothing from a log."""
     frame = _select(spark, "'x' AS body")
     writer = frame.write.format("tidemark").mode("overwrite")
     with pytest.raises(PySparkException, match="overwriting is not supported"):

@@ -1,4 +1,4 @@
-"""Streams through Spark: where they begin, what a trigger takes, what a restart goes on with."""
+"""Streams through Spark: starts, limits of triggers, restarts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _DEADLINE_S = 60
 
 
 class Collected:
-    """What a stream's batches held: (queue id, offset, body) of each."""
+    """The messages of a stream's batches: (queue id, offset, body) of each."""
 
     def __init__(self) -> None:
         self.batches: list[list[tuple[int, int, bytes]]] = []
@@ -56,7 +56,7 @@ class Streams:
         return query
 
     def run(self, collected: Collected, **options: Any) -> StreamingQuery:
-        """All that is there now."""
+        """Read everything that exists now."""
         query = self.start(collected, available_now=True, **options)
         assert query.awaitTermination(_DEADLINE_S)
         return query
@@ -78,7 +78,7 @@ def until(condition: Callable[[], bool]) -> None:
 
 
 def put(served: Served, first: int, count: int) -> list[bytes]:
-    """Messages over all queues of `orders`."""
+    """Write messages over all queues of `orders`."""
     bodies = [b"%03d" % number for number in range(first, first + count)]
     for number, body in enumerate(bodies):
         served.put(body, queue_id=(first + number) % QUEUES)
@@ -87,7 +87,7 @@ def put(served: Served, first: int, count: int) -> list[bytes]:
 
 @pytest.mark.parametrize("from_files", [True, False], ids=["files", "service"])
 def test_a_stream_begins_at_latest_and_follows(served: Served, streams: Streams, from_files: bool) -> None:
-    """What was there before it is left, what comes is taken once."""
+    """Earlier messages are skipped, new ones are read once."""
     put(served, 0, 10)
     collected = Collected()
     query = streams.start(collected, from_files=from_files, subscribe="orders")
@@ -101,7 +101,7 @@ def test_a_stream_begins_at_latest_and_follows(served: Served, streams: Streams,
 def test_what_is_there_is_taken_in_several_batches_and_a_restart_goes_on(
     served: Served, streams: Streams, from_files: bool
 ) -> None:
-    """AvailableNow heeds maxOffsetsPerTrigger, and reads nothing that came after its start twice or never."""
+    """AvailableNow obeys maxOffsetsPerTrigger; messages that come after its start are read once, by the next run."""
     old = put(served, 0, 50)
     options = {"subscribe": "orders", "startingOffsets": "earliest", "maxOffsetsPerTrigger": "20"}
     first, second = Collected(), Collected()
@@ -116,7 +116,7 @@ def test_what_is_there_is_taken_in_several_batches_and_a_restart_goes_on(
 
 
 def test_bytes_of_a_trigger_are_limited(served: Served, streams: Streams) -> None:
-    """As they are stored; a larger message goes alone."""
+    """Stored bytes count; a larger message is read alone."""
     for number in range(12):
         served.put(b"x" * 1000, queue_id=number % 2)
     collected = Collected()
@@ -130,7 +130,7 @@ def test_bytes_of_a_trigger_are_limited(served: Served, streams: Streams) -> Non
 
 
 def test_a_trigger_waits_for_enough_messages(served: Served, streams: Streams) -> None:
-    """Or for maxTriggerDelay."""
+    """It waits at most for maxTriggerDelay."""
     collected = Collected()
     query = streams.start(
         collected, subscribe="events", startingOffsets="earliest", minOffsetsPerTrigger="5", maxTriggerDelay="3s"
@@ -146,7 +146,7 @@ def test_a_trigger_waits_for_enough_messages(served: Served, streams: Streams) -
 
 
 def test_new_topics_and_queues_are_read_from_their_beginning(served: Served, streams: Streams) -> None:
-    """Without a restart."""
+    """No restart is needed."""
     collected = Collected()
     query = streams.start(collected, subscribePattern="new.*|events", startingOffsets="latest")
     until(lambda: query.lastProgress is not None)
@@ -160,7 +160,7 @@ def test_new_topics_and_queues_are_read_from_their_beginning(served: Served, str
 
 
 def test_nothing_above_the_watermark_is_taken(served: Served, streams: Streams) -> None:
-    """Committed, and not visible yet: it comes when it is."""
+    """A committed but not yet visible message comes when it is visible."""
     put(served, 0, 4)
     visible = served.store.end
     served.store.append("orders", b"later", queue_id=0)
@@ -174,7 +174,7 @@ def test_nothing_above_the_watermark_is_taken(served: Served, streams: Streams) 
 
 
 def test_lag_is_reported(served: Served, streams: Streams) -> None:
-    """Spark shows the latest offsets beside those that were read."""
+    """Spark shows the latest offsets next to the read ones."""
     put(served, 0, 8)
     query = streams.start(Collected(), subscribe="orders", startingOffsets="earliest", maxOffsetsPerTrigger="4")
     until(lambda: query.lastProgress is not None and query.lastProgress["numInputRows"] > 0)
@@ -183,7 +183,7 @@ def test_lag_is_reported(served: Served, streams: Streams) -> None:
 
 
 def test_progress_goes_to_a_group(served: Served, streams: Streams) -> None:
-    """What batches before the last one held: Spark tells when the next one begins."""
+    """The group gets the end of the batch before the last one: Spark reports a batch when the next one begins."""
     put(served, 0, 8)
     options = {
         "subscribe": "orders",
@@ -200,7 +200,7 @@ def test_progress_goes_to_a_group(served: Served, streams: Streams) -> None:
 
 
 def test_json_bodies_are_columns(spark: SparkSession, served: Served, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Of a stream as of a batch."""
+    """A stream gives the same as a batch."""
     served.put(*[b'{"n": %d}' % number for number in range(9)], b"none")
     options = {"path": str(served.store.root), "subscribe": "orders", "startingOffsets": "earliest"}
     frame = spark.readStream.format("tidemark").options(bodySchema="n int", **options).load()
@@ -212,7 +212,7 @@ def test_json_bodies_are_columns(spark: SparkSession, served: Served, tmp_path_f
 
 
 def test_a_checkpoint_below_the_minimum_ends_the_stream_or_goes_on(served: Served, streams: Streams) -> None:
-    """As failOnDataLoss says."""
+    """failOnDataLoss decides."""
     put(served, 0, 8)
     streams.run(Collected(), subscribe="orders", startingOffsets="earliest")
     for _ in range(2 * served.store.log_file_size // 4000):
@@ -237,7 +237,7 @@ def test_a_checkpoint_below_the_minimum_ends_the_stream_or_goes_on(served: Serve
     ],
 )
 def test_what_is_wrong_is_told(served: Served, streams: Streams, options: dict[str, str], told: str) -> None:
-    """In one sentence."""
+    """The error is one sentence."""
     with pytest.raises(PySparkException) as caught:
         streams.run(Collected(), **({"subscribe": "orders"} | options))
     assert told in str(caught.value)

@@ -1,4 +1,4 @@
-"""A whole stack with TLS and client certificates, and the command as a user of it."""
+"""A whole stack with TLS and client certificates, and the command as its user runs it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.integration
 
 @pytest.fixture(scope="module")
 def settings(authority: Authority, server: Pair) -> dict[str, str]:
-    """Of services that show each other the same certificate."""
+    """Return the settings of services that present the same certificate to each other."""
     return {
         "TIDEMARK_TLS_CA": str(authority.ca),
         "TIDEMARK_TLS_CERT": str(server.cert),
@@ -30,14 +30,14 @@ def settings(authority: Authority, server: Pair) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def stack(settings: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStack]:
-    """Writer and query."""
+    """Run writer and query."""
     data = tmp_path_factory.mktemp("stack") / "data"
     with LocalStack(data, services=(WRITER, QUERY), environment=settings) as stack:
         yield stack
 
 
 def run(stack: LocalStack, settings: dict[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
-    """A module of the services, with the environment of *stack*."""
+    """Run a module of the services with the environment of *stack*."""
     return subprocess.run(
         [sys.executable, "-m", *arguments],
         env={**os.environ, **settings, "TIDEMARK_STORE_ROOT": str(stack.data)},
@@ -51,7 +51,7 @@ def run(stack: LocalStack, settings: dict[str, str], *arguments: str) -> subproc
 def test_what_is_produced_is_consumed(
     stack: LocalStack, settings: dict[str, str], authority: Authority, client: Pair
 ) -> None:
-    """With a certificate of a client's own, from the environment."""
+    """The client's own certificate comes from the environment."""
     assert stack.writer_address.startswith("tls://")
     assert stack.query_url.startswith("https://")
     tidemark = Tidemark(stack.writer_address, stack.query_url)
@@ -69,7 +69,7 @@ def test_what_is_produced_is_consumed(
 
 
 def test_who_shows_nothing_is_told_what_to_do(stack: LocalStack, authority: Authority) -> None:
-    """Exit status 5, the reason, and the settings."""
+    """It gets exit status 5, the reason, and the settings."""
     tidemark = Tidemark(stack.writer_address, stack.query_url)
     tidemark.environment["TIDEMARK_TLS_CA"] = str(authority.ca)
     refused = tidemark.run("watermark")
@@ -79,7 +79,7 @@ def test_who_shows_nothing_is_told_what_to_do(stack: LocalStack, authority: Auth
 
 
 def test_health_checks_work_over_tls(stack: LocalStack, settings: dict[str, str]) -> None:
-    """As containers run them."""
+    """They run as in containers."""
     for module, listens in (
         ("services.writer.healthcheck", {"TIDEMARK_WRITER_LISTEN": stack.writer_listen}),
         ("services.indexer.query.healthcheck", {"TIDEMARK_QUERY_LISTEN": f"127.0.0.1:{stack.query_port}"}),

@@ -29,7 +29,7 @@ _LARGE = 2 << 20
 
 @pytest.fixture
 def store(tmp_path: Path) -> BuiltStore:
-    """A message of two mebibytes in a topic, and small ones."""
+    """Return a topic with a message of two mebibytes, and small ones."""
     store = BuiltStore(tmp_path / "store", log_file_size=8 << 20)
     store.topic("orders", queues=1)
     for body in (b"first", b"x" * _LARGE, b"last"):
@@ -43,7 +43,7 @@ def tls_of(authority: Authority, pair: Pair | None = None) -> Credentials:
 
 
 def failure(url: httpx.URL | str, tls: Credentials) -> StoreError:
-    """What a call ends with."""
+    """Return the error of a call."""
     with Query(str(url), credentials=tls, timeout_s=5) as query, pytest.raises(StoreError) as raised:
         query.watermark()
     return raised.value
@@ -55,7 +55,7 @@ def metric(client: httpx.Client, name: str) -> float:
 
 
 def test_messages_are_pulled_over_tls(store: BuiltStore, authority: Authority, server: Pair) -> None:
-    """Page by page, by consumers, and large ones, too, which are read in another way."""
+    """They come page by page, to consumers, and as large responses, which are read in another way."""
     tls = tls_of(authority)
     with serve_query_over_tls(store.root, tls.context(), **server.settings) as client:
         url = str(client.base_url)
@@ -78,7 +78,7 @@ def test_a_server_of_another_ca_is_not_trusted(
 
 
 def test_the_wrong_scheme_is_told(store: BuiltStore, authority: Authority, server: Pair) -> None:
-    """http to a TLS port, and https to another."""
+    """The cases are http to a TLS port, and https to a plain one."""
     with serve_query_over_tls(store.root, tls_of(authority).context(), **server.settings) as client:
         error = failure(client.base_url.copy_with(scheme="http"), Credentials())
         assert isinstance(error, TlsFailedError)
@@ -92,7 +92,7 @@ def test_the_wrong_scheme_is_told(store: BuiltStore, authority: Authority, serve
 def test_clients_show_a_certificate_of_the_ca(
     store: BuiltStore, authority: Authority, stranger: Authority, server: Pair, client: Pair
 ) -> None:
-    """None, one of another CA, the right one."""
+    """The cases are no certificate, one of another CA, and the right one."""
     allowed = tls_of(authority, client)
     with serve_query_over_tls(store.root, allowed.context(), **server.settings, tls_client_ca=authority.ca) as http:
         strange = stranger.issue("client", uses="clientAuth")
@@ -106,7 +106,7 @@ def test_clients_show_a_certificate_of_the_ca(
 def test_tls_1_2_is_spoken_where_no_certificate_is_asked_for(
     store: BuiltStore, authority: Authority, server: Pair, client: Pair
 ) -> None:
-    """Where one is, a session of 1.2 would outlive a change of the CAs."""
+    """With client certificates, a TLS 1.2 session would outlive a change of the CAs."""
     old = tls_of(authority, client).context()
     old.maximum_version = ssl.TLSVersion.TLSv1_2
     with serve_query_over_tls(store.root, old, **server.settings) as http:
@@ -130,7 +130,7 @@ def test_optional_certificates_are_checked_where_there_are_any(
 def test_new_connections_get_the_new_certificate_and_old_ones_go_on(
     store: BuiltStore, authority: Authority, stranger: Authority, files: Pair
 ) -> None:
-    """The old connection's client trusts the old CA alone: it could not have connected again."""
+    """The old connection's client trusts only the old CA: it could not connect again."""
     new = stranger.issue("server")
     with serve_query_over_tls(store.root, tls_of(authority).context(), **files.settings, tls_reload_ms=10) as http:
         assert http.get("/v1/watermark").status_code == 200
@@ -147,7 +147,7 @@ def test_new_connections_get_the_new_certificate_and_old_ones_go_on(
 def test_new_connections_are_checked_by_the_new_client_ca(
     store: BuiltStore, tmp_path: Path, authority: Authority, stranger: Authority, server: Pair, client: Pair
 ) -> None:
-    """Who was let in before is not let in again."""
+    """An earlier client is not accepted again."""
     client_ca = tmp_path / "clients.pem"
     client_ca.write_bytes(authority.ca.read_bytes())
     old, new = tls_of(authority, client), tls_of(authority, stranger.issue("let-in", uses="clientAuth"))
@@ -157,7 +157,7 @@ def test_new_connections_are_checked_by_the_new_client_ca(
         with Query(url, credentials=tls, timeout_s=5) as query:
             try:
                 query.watermark()
-            except UnavailableError:  # by the time a refusal is looked into, the files may be others
+            except UnavailableError:  # the files may have changed before the cause of a refusal is examined
                 return False
         return True
 
@@ -172,7 +172,7 @@ def test_new_connections_are_checked_by_the_new_client_ca(
 def test_broken_files_leave_the_old_certificate_in_use(
     store: BuiltStore, authority: Authority, server: Pair, files: Pair
 ) -> None:
-    """And a gauge tells, until they are whole again."""
+    """A gauge reports it until they are whole again."""
     name = "tidemark_tls_reload_failed"
     with serve_query_over_tls(store.root, tls_of(authority).context(), **files.settings, tls_reload_ms=10) as http:
         files.key.write_text("broken")
@@ -185,7 +185,7 @@ def test_broken_files_leave_the_old_certificate_in_use(
 def test_appends_are_forwarded_to_a_writer_with_tls(
     tmp_path: Path, authority: Authority, stranger: Authority, server: Pair
 ) -> None:
-    """The service shows its own certificate there; a writer that it does not trust gets nothing."""
+    """The service presents its own certificate there; an untrusted writer gets nothing."""
     body = {"messages": [{"body": "a"}], "queue_id": 0}
     tls = tls_of(authority)
     with RunningWriter(tmp_path, **server.settings, tls_client_ca=authority.ca) as writer:
@@ -201,7 +201,7 @@ def test_appends_are_forwarded_to_a_writer_with_tls(
 def test_a_renewed_certificate_is_shown_to_the_writer(
     tmp_path: Path, authority: Authority, stranger: Authority, server: Pair, files: Pair
 ) -> None:
-    """By the append after one that was refused."""
+    """The append after a refused one uses it."""
     stranger.issue("stale").put(files)
     both = tmp_path / "both.pem"
     both.write_bytes(authority.ca.read_bytes() + stranger.ca.read_bytes())
@@ -217,7 +217,7 @@ def test_a_renewed_certificate_is_shown_to_the_writer(
 def test_the_health_check_asks_with_the_services_own_files(
     store: BuiltStore, authority: Authority, server: Pair
 ) -> None:
-    """Also where client certificates are required."""
+    """This works with required client certificates too."""
     settings: dict[str, Any] = {**server.settings, "tls_client_ca": authority.ca}
     with serve_query_over_tls(store.root, tls_of(authority, server).context(), **settings) as http:
         given = {
@@ -234,7 +234,7 @@ def _check_health(given: dict[str, str]) -> int:
 
 
 def test_a_service_that_may_not_start_says_why_in_one_line(store: BuiltStore) -> None:
-    """Plaintext for everybody."""
+    """The reason is plaintext on a public address."""
     done = subprocess.run(
         [sys.executable, "-m", "services.indexer", "query", "--query-listen", "0.0.0.0:0"],
         env={**os.environ, "TIDEMARK_STORE_ROOT": str(store.root)},

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.integration
 
 
 def test_the_source_reads_over_tls(tmp_path: Path, authority: Authority, server: Pair, client: Pair) -> None:
-    """With the options tlsCa, tlsCert and tlsKey; without them it is told what is missing."""
+    """The options are tlsCa, tlsCert and tlsKey; without them the error names the missing one."""
     store = BuiltStore(tmp_path)
     store.topic("orders", queues=1)
     store.publish()
@@ -37,7 +37,7 @@ def test_the_source_reads_over_tls(tmp_path: Path, authority: Authority, server:
 
 
 def test_source_and_sink_take_the_same_options() -> None:
-    """None of them: the environment of each process says."""
+    """Without these options the environment of each process determines the files."""
     source = {"url": "https://query:8080", "subscribe": "orders"}
     sink = {"writers": "tls://writer:8081"}
     files = {"tlsca": "/ca.pem", "tlscert": "/client.pem", "tlskey": "/client.key"}

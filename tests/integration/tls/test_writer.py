@@ -35,14 +35,14 @@ def port_of(writer: RunningWriter) -> int:
 
 
 def failure(address: str, tls: Credentials) -> StoreError:
-    """What a call ends with."""
+    """Return the error of a call."""
     with Topics(address, credentials=tls, timeout_s=0.5) as topics, pytest.raises(StoreError) as raised:
         topics.list_all()
     return raised.value
 
 
 def test_messages_are_sent_over_tls(tmp_path: Path, authority: Authority, server: Pair) -> None:
-    """With the CA given, or named by the scheme."""
+    """The address may have the scheme tls://."""
     with serving(tmp_path, **server.settings) as writer:
         for address in (writer.address, f"tls://{writer.address}"):
             with Producer(address, credentials=Credentials(authority.ca)) as producer:
@@ -82,7 +82,7 @@ def test_tls_to_a_plaintext_port_is_told(tmp_path: Path, authority: Authority) -
 def test_clients_show_a_certificate_of_the_ca(
     tmp_path: Path, authority: Authority, stranger: Authority, server: Pair, client: Pair
 ) -> None:
-    """None, one of another CA, the right one."""
+    """The cases are no certificate, one of another CA, and the right one."""
     strange = stranger.issue("client", uses="clientAuth")
     with serving(tmp_path, **server.settings, tls_client_ca=authority.ca) as writer:
         for shown in (Credentials(authority.ca), Credentials(authority.ca, strange.cert, strange.key)):
@@ -96,7 +96,7 @@ def test_clients_show_a_certificate_of_the_ca(
 def test_new_connections_get_the_new_certificate_and_old_ones_go_on(
     tmp_path: Path, authority: Authority, stranger: Authority, files: Pair
 ) -> None:
-    """The old connection's client trusts the old CA alone: it could not have connected again."""
+    """The old connection's client trusts only the old CA: it could not connect again."""
     new = stranger.issue("server")
     with (
         serving(tmp_path / "store", **files.settings) as writer,
@@ -114,7 +114,7 @@ def test_new_connections_get_the_new_certificate_and_old_ones_go_on(
 def test_new_connections_are_checked_by_the_new_client_ca(
     tmp_path: Path, authority: Authority, stranger: Authority, server: Pair, client: Pair
 ) -> None:
-    """Who was let in before is not let in again."""
+    """An earlier client is not accepted again."""
     client_ca = tmp_path / "clients.pem"
     client_ca.write_bytes(authority.ca.read_bytes())
     strange = stranger.issue("let-in", uses="clientAuth")
@@ -135,7 +135,7 @@ def test_new_connections_are_checked_by_the_new_client_ca(
 def test_broken_files_leave_the_old_certificate_in_use(
     tmp_path: Path, authority: Authority, server: Pair, files: Pair, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """And an event tells, which names the file."""
+    """An event names the file."""
     with serving(tmp_path / "store", **files.settings) as writer:
         files.cert.write_text("broken")
         told = ""
@@ -153,7 +153,7 @@ def test_broken_files_leave_the_old_certificate_in_use(
 
 
 def test_the_health_check_asks_with_the_services_own_files(tmp_path: Path, authority: Authority, server: Pair) -> None:
-    """Also where client certificates are required."""
+    """This works with required client certificates too."""
     with serving(tmp_path, **server.settings, tls_client_ca=authority.ca) as writer:
         files = {"tls_cert": server.cert, "tls_key": server.key, "tls_client_ca": authority.ca}
         assert is_healthy("writer", writer_listen=writer.address, **files)
@@ -162,7 +162,7 @@ def test_the_health_check_asks_with_the_services_own_files(tmp_path: Path, autho
 
 @pytest.mark.parametrize("fault", ["plaintext", "expired"])
 def test_a_writer_that_may_not_start_says_why_in_one_line(tmp_path: Path, authority: Authority, fault: str) -> None:
-    """Before it opens the store."""
+    """It ends before it opens the store."""
     given, said = (
         {"TIDEMARK_WRITER_LISTEN": "0.0.0.0:0"},
         "PLAINTEXT_REFUSED: 0.0.0.0:0 is reachable from other machines",

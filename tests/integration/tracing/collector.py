@@ -1,4 +1,4 @@
-"""A collector of OTLP/gRPC in the test's process: what it was sent, span by span."""
+"""A collector of OTLP/gRPC in the test's process that keeps every received span."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Collector(trace_service_pb2_grpc.TraceServiceServicer):
         self.endpoint = f"http://127.0.0.1:{port}"
 
     def Export(self, request: Any, context: Any) -> Any:  # noqa: N802 - gRPC's name
-        """What exporters call."""
+        """Receive spans from an exporter."""
         with self._changed:
             for resource in request.resource_spans:
                 service = _values(resource.resource.attributes)["service.name"]
@@ -49,7 +49,7 @@ class Collector(trace_service_pb2_grpc.TraceServiceServicer):
         return trace_service_pb2.ExportTraceServiceResponse()
 
     def wait(self, is_enough: Callable[[list[Seen]], bool], timeout_s: float = 60.0) -> list[Seen]:
-        """All spans so far, once they are enough."""
+        """Return all spans so far once they are enough."""
         deadline = time.monotonic() + timeout_s
         with self._changed:
             while not is_enough(self.spans):

@@ -1,4 +1,4 @@
-"""Programs that trace, each a process of its own: `sender TOPIC`, `reader TOPIC`. The environment has settings."""
+"""Programs that trace, each in its own process: `sender TOPIC`, `reader TOPIC`. The environment has settings."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from tidemark.client import Consumer, Producer, Query, ReceivedMessage
 
 
 def send(topic: str) -> None:
-    """One message, within a span of the program's own; tells its trace."""
+    """Send one message within a span of the program's own; print its trace."""
     with Producer() as producer, trace.get_tracer("program").start_as_current_span("checkout") as span:
         producer.send(topic, b"an order", key="k1")
         sys.stdout.write(trace.format_trace_id(span.get_span_context().trace_id))
 
 
 def read(topic: str) -> None:
-    """Handles one message; its handler asks the query service for it once more."""
+    """Handle one message; its handler requests it once more from the query service."""
     done = threading.Event()
 
     def handle(message: ReceivedMessage) -> None:

@@ -28,14 +28,14 @@ WAY = {  # service, span, kind
 
 @pytest.fixture(scope="module")
 def collector() -> Iterator[Collector]:
-    """For services and programs."""
+    """Return the collector of services and programs."""
     with Collector() as running:
         yield running
 
 
 @pytest.fixture(scope="module")
 def traced_stack(tmp_path_factory: pytest.TempPathFactory, collector: Collector) -> Iterator[LocalStack]:
-    """All services with traces, and short epochs: the pipeline tells of messages at the end of one."""
+    """Run all services with traces and short epochs, because the pipeline reports messages at an epoch's end."""
     environment = {"TIDEMARK_TRACES": "otlp", "TIDEMARK_EPOCH_MS": "1000", **_exporting(collector)}
     with LocalStack(tmp_path_factory.mktemp("traced") / "data", environment=environment) as stack:
         yield stack
@@ -63,7 +63,7 @@ def _run(name: str, stack: LocalStack, collector: Collector) -> str:
 def test_every_service_and_both_programs_are_in_the_senders_trace(
     traced_stack: LocalStack, collector: Collector
 ) -> None:
-    """The same trace id from the producer's span to the request that the consumer's handler makes."""
+    """The trace id is the same from the producer's span to the request of the consumer's handler."""
     trace_id = _run("sender", traced_stack, collector)
     _run("reader", traced_stack, collector)
 

@@ -1,4 +1,4 @@
-"""Stores that an older Tidemark has written (`scripts/old_store.py`), opened and gone on with by this one."""
+"""Stores that an older Tidemark has written (`scripts/old_store.py`), opened and continued by this one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NEW = 40
 
 
 class Upgraded(NamedTuple):
-    """An old store that today's services have opened, and what its maker says that it holds."""
+    """An old store, opened by the present services, and its maker's record of its contents."""
 
     stack: LocalStack
     held: dict[str, Any]
@@ -30,13 +30,13 @@ class Upgraded(NamedTuple):
         return str(self.held["topic"])
 
     def bodies(self, queue_id: int) -> list[str]:
-        """Of one queue, in order."""
+        """Return the bodies of one queue, in order."""
         return [message(number)["body"] for number in range(queue_id, self.held["messages"], QUEUES)]
 
 
 @pytest.fixture(scope="module", params=sorted(DATA.glob("*.json")), ids=lambda path: path.stem)
 def upgraded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Upgraded]:
-    """All three services, on a copy."""
+    """Run all three services on a copy."""
     described: Path = request.param
     folder = tmp_path_factory.mktemp(described.stem)
     with tarfile.open(described.with_suffix(".tar.xz")) as archive:
@@ -47,12 +47,12 @@ def upgraded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 
 
 def test_there_are_old_stores() -> None:
-    """One that was stopped in order, and one whose writer was killed before all was indexed."""
+    """One was stopped in order, and one has a writer that was killed before all was indexed."""
     assert {path.name.split("-")[1] for path in DATA.glob("*.tar.xz")} == {"stopped.tar.xz", "killed.tar.xz"}
 
 
 def test_all_old_messages_are_read_and_found(upgraded: Upgraded) -> None:
-    """In their order, at their offsets; by key, too. Nothing is damaged."""
+    """Order, offsets and keys are the same. Nothing is damaged."""
     with Query(upgraded.stack.query_url) as query:
         for queue_id in range(QUEUES):
             bodies = upgraded.bodies(queue_id)
@@ -68,7 +68,7 @@ def test_all_old_messages_are_read_and_found(upgraded: Upgraded) -> None:
 
 
 def test_a_group_goes_on_where_it_was(upgraded: Upgraded) -> None:
-    """With what it had not read."""
+    """It gets the messages that it had not read."""
     offsets = {int(queue_id): offset for queue_id, offset in upgraded.held["offsets"].items()}
     expected = {body for queue_id, offset in offsets.items() for body in upgraded.bodies(queue_id)[offset:]}
     read: set[str] = set()
@@ -81,7 +81,7 @@ def test_a_group_goes_on_where_it_was(upgraded: Upgraded) -> None:
 
 
 def test_appends_go_on_behind_the_old_messages(upgraded: Upgraded) -> None:
-    """Queue offsets are dense, store times do not go back, and what is new is read with what is old."""
+    """Queue offsets are dense, store times do not go back, and new messages are read together with old ones."""
     old = upgraded.bodies(1)
     new = [f"new {number}" for number in range(NEW)]
     with Producer(upgraded.stack.writer_address) as producer:

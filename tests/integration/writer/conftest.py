@@ -12,6 +12,6 @@ from .harness import RunningWriter
 
 @pytest.fixture
 def writer(tmp_path: Path) -> Iterator[RunningWriter]:
-    """A writer on an empty store, segments of 1 MiB, advertised address 192.168.7.65:10911."""
+    """Run a writer on an empty store, segments of 1 MiB, advertised address 192.168.7.65:10911."""
     with RunningWriter(tmp_path / "store") as running:
         yield running

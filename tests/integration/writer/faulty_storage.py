@@ -1,4 +1,4 @@
-"""A Storage that fails when told to: a small fake over the real disk."""
+"""A Storage that fails on demand: a small fake over the real disk."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tidemark.store.storage import DiskStorage, Words
 
 
 class FaultyWords:
-    """Words whose flush fails when told to."""
+    """Words whose flush fails on demand."""
 
     def __init__(self, words: Words, storage: FaultyStorage) -> None:
         self._words = words
@@ -38,7 +38,7 @@ class FaultyWords:
 
 
 class FaultyStorage(DiskStorage):
-    """fail_*: fail each such call; torn_bytes: a failing pwrite of more than that leaves these first bytes behind."""
+    """fail_*: fail each such call; torn_bytes: a failing pwrite of more than that writes only these first bytes."""
 
     def __init__(self) -> None:
         self.fail_fdatasync = False
@@ -81,5 +81,5 @@ def full(data: memoryview) -> DiskFullError:
 
 
 def full_for_records(data: memoryview) -> DiskFullError | None:
-    """For `fail_pwrite`: no room for records, but blocks that are there can be made zero."""
+    """For `fail_pwrite`: no room for records, but existing blocks can be zeroed."""
     return full(data) if len(data) > 64 and any(data) else None

@@ -1,4 +1,4 @@
-"""A writer in a thread of the test's process: real gRPC over loopback, real files, the storage a test gives it."""
+"""A writer in a thread of the test's process: real gRPC over loopback, real files, the test's storage."""
 
 from __future__ import annotations
 
@@ -75,14 +75,14 @@ class RunningWriter:
         self.channel.close()
 
     def wait_for_end(self) -> None:
-        """Until it has stopped by itself."""
+        """Wait until it has stopped by itself."""
         self._thread.join(_TIMEOUT_S)
         assert not self._thread.is_alive(), "the writer does not stop"
 
     def _run(self) -> None:
         try:
             asyncio.run(self._serve())
-        except BaseException as error:  # told to the test
+        except BaseException as error:  # reported to the test
             self.error = error
             self._started.set()
 
@@ -97,15 +97,15 @@ class RunningWriter:
         self.failure = await self._server.run()
 
     def metrics(self) -> list[str]:
-        """Lines of what its listener would serve."""
+        """Return the lines that its metrics listener would serve."""
         registry = CollectorRegistry()
         registry.register(self._server.metrics)
         return generate_latest(registry).decode().splitlines()
 
-    # -- short words for requests ---------------------------------------------------------------------------------
+    # -- short forms of requests -------------------------------------------------------------------------------------
 
     def append(self, topic: str = "t", packed: bytes | None = None, **fields: Any) -> pb.AppendBatchResponse:
-        """AppendBatch; queue 0 unless told otherwise."""
+        """Call AppendBatch; the default is queue 0."""
         fields.setdefault("queue_id", 0)
         if packed is not None:
             fields["packed"] = packed
@@ -115,13 +115,13 @@ class RunningWriter:
         return answer
 
     def info(self) -> pb.GetLogInfoResponse:
-        """GetLogInfo."""
+        """Call GetLogInfo."""
         answer: pb.GetLogInfoResponse = self.log.GetLogInfo(pb.GetLogInfoRequest(), timeout=_TIMEOUT_S)
         return answer
 
 
 class Refusal:
-    """What a refused request was told."""
+    """The error of a refused request."""
 
     def __init__(self, error: grpc.RpcError | status_pb2.Status) -> None:
         status = error if isinstance(error, status_pb2.Status) else rpc_status.from_call(error)
@@ -145,7 +145,7 @@ class Refusal:
 
 
 def refusal_of(call: Any) -> Refusal:
-    """What *call*, a function, is refused with."""
+    """Return the error of *call*, a function."""
     try:
         call()
     except grpc.RpcError as error:
@@ -154,17 +154,17 @@ def refusal_of(call: Any) -> Refusal:
 
 
 def log_bytes(root: Path) -> dict[int, bytes]:
-    """Content of every CommitLog file, by its start."""
+    """Return the content of every CommitLog file, by its start."""
     return {int(path.name): path.read_bytes() for path in sorted((root / "commitlog").iterdir())}
 
 
 def stored_records(root: Path) -> list[Record]:
-    """Every record of the log from its first file on, hopping over blank records, until zero bytes."""
+    """Return every record of the log from its first file on, over blank records, until zero bytes."""
     return [record for _, record in stored_places(root)]
 
 
 def stored_places(root: Path) -> Iterator[tuple[int, Record]]:
-    """(physical offset, record) of the same."""
+    """Yield (physical offset, record) of the same."""
     for start, data in log_bytes(root).items():
         at = 0
         while at + 8 <= len(data):

@@ -1,4 +1,4 @@
-"""A directory of a real broker, opened by our writer: numbering goes on where its clients were told it ends."""
+"""A real broker's directory, opened by Tidemark's writer: numbering continues at the ends that its clients saw."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.conformance]
 def test_adopted_store_goes_on_where_the_broker_ended(
     golden_store: Callable[[str], Path], tmp_path: Path, store: str, expected: str
 ) -> None:
-    """Each queue's next append gets the maximum offset the broker told; no byte below the old end changes."""
+    """Each queue's next append gets the broker's maximum offset; no byte below the old end changes."""
     root = Path(shutil.copytree(golden_store(store), tmp_path / "store"))
     with lzma.open(GOLDEN / expected / "expected.jsonl.xz", "rt") as lines:
         queues = [line for line in map(json.loads, lines) if line["kind"] == "queue"]

@@ -1,4 +1,4 @@
-"""What an append stores, byte for byte, and what it answers."""
+"""The stored bytes of an append, and its answer."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ W = bytes.fromhex(  # RocketMQ's wire body of a batch of two messages
 
 
 def test_legacy_batch_is_stored_as_the_plain_builder_writes_it(writer: RunningWriter) -> None:
-    """Both records of vector W equal records built by struct and zlib alone, at the places the answer names."""
+    """Both records of vector W equal records built by struct and zlib alone, at the answer's positions."""
     before = time.time_ns() // 1_000_000
     answer = writer.append(
         "TopicTest", W, queue_id=2, born_timestamp_ms=1_700_000_000_000, reconsume_times=3, sys_flag=2
@@ -93,7 +93,7 @@ def test_inner_batch_is_one_record_of_the_spec_vectors_form(writer: RunningWrite
 
 
 def test_inner_batch_without_any_key_gets_a_unique_key(writer: RunningWriter) -> None:
-    """The writer makes the UNIQ_KEY that a BatchCQ record must have, another one for each batch."""
+    """The writer makes the UNIQ_KEY that a BatchCQ record must have, a different one for each batch."""
     writer.topics.CreateTopic(topics_pb2.CreateTopicRequest(name="BT", attributes={"queue.type": "BatchCQ"}))
     writer.append("BT", W)
     writer.append("BT", W)
@@ -103,7 +103,7 @@ def test_inner_batch_without_any_key_gets_a_unique_key(writer: RunningWriter) ->
 
 
 def test_messages_and_packed_bytes_end_in_the_same_record(writer: RunningWriter) -> None:
-    """Spelled-out messages are the records that their wire batch makes, but for place and time."""
+    """The records of separate messages equal those of their wire batch, except for position and time."""
     message = pb.Message(body=b"b", tag="T", keys=["k1", "k2"], properties={"a": "1"}, flag=9)
     writer.append("t", messages=pb.MessageList(messages=[message]), born_timestamp_ms=1)
     packed = wire_batch((b"b", properties({"TAGS": "T", "KEYS": "k1 k2", "a": "1"}), 9))
@@ -115,7 +115,7 @@ def test_messages_and_packed_bytes_end_in_the_same_record(writer: RunningWriter)
 
 
 def test_wrapper_properties_are_not_stored_on_a_simple_topic(writer: RunningWriter) -> None:
-    """Records of a legacy batch carry their element's properties only (docs/format.md §3, HEAD)."""
+    """Records of a legacy batch have only their element's properties (docs/format.md §3, HEAD)."""
     writer.append("t", wire_batch((b"x", b"", 0)), properties={"UNIQ_KEY": "wrapper", "WAIT": "true"})
     assert stored_records(writer.root)[0].properties == b""
 
@@ -133,7 +133,7 @@ def test_wrapper_properties_are_not_stored_on_a_simple_topic(writer: RunningWrit
 def test_request_id_becomes_the_unique_key_of_each_message(
     writer: RunningWriter, given: bytes, stored: bytes, second_stored: bytes
 ) -> None:
-    """It is appended, after a separator where the text lacks one, unless the message has a key of its own."""
+    """It is appended, after a separator if the text lacks one, unless the message has its own key."""
     writer.append("t", wire_batch((b"x", given, 0), (b"y", b"", 0)), request_id="r1")
     first, second = stored_records(writer.root)
     assert (first.properties, second.properties) == (stored, second_stored)
@@ -157,7 +157,7 @@ def test_each_message_of_an_inner_batch_has_a_unique_key(writer: RunningWriter, 
 
 
 def test_a_batch_without_request_id_gets_no_keys(writer: RunningWriter) -> None:
-    """Its bytes are stored as they came."""
+    """Its bytes are stored unchanged."""
     writer.append("t", wire_batch((b"x", b"UNIQ_KEY\x01own\x02", 0), (b"y", b"", 0)))
     assert [record.properties for record in stored_records(writer.root)] == [b"UNIQ_KEY\x01own\x02", b""]
 
@@ -181,7 +181,7 @@ def test_a_message_without_room_for_its_key_is_refused_with_its_number(writer: R
 
 
 def test_ipv6_hosts_take_twenty_bytes_and_set_their_flags(tmp_path: Path) -> None:
-    """Born ::1 and a store host of 16 address bytes: the record has sys_flag 0x30 and 24 bytes more."""
+    """Born ::1 and a store host of 16 address bytes: the record has sys_flag 0x30 and 24 more bytes."""
     with RunningWriter(tmp_path, writer_listen="[::1]:0", advertised_address="[1050::5:600:300c:326b]:10911") as writer:
         answer = writer.append("t", wire_batch((b"x", b"", 0)))
         (record,) = stored_records(tmp_path)
@@ -192,7 +192,7 @@ def test_ipv6_hosts_take_twenty_bytes_and_set_their_flags(tmp_path: Path) -> Non
 
 
 def test_body_whose_crc_is_zero_survives_a_restart(tmp_path: Path) -> None:
-    """CRC 0 is a CRC like any other (RocketMQ #9121)."""
+    """0 is a valid CRC (RocketMQ #9121)."""
     with RunningWriter(tmp_path) as writer:
         end = writer.append("t", wire_batch((BODY_OF_CRC_0, b"", 0))).end_physical_offset
     with RunningWriter(tmp_path) as writer:
@@ -210,7 +210,7 @@ def test_queue_offsets_are_dense_in_each_queue(writer: RunningWriter) -> None:
 
 
 def test_store_timestamps_never_go_back(writer: RunningWriter) -> None:
-    """Each record is at least as young as the one before it."""
+    """No record is older than the previous one."""
     for _ in range(20):
         writer.append("t", W)
     times = [record.store_timestamp for record in stored_records(writer.root)]
@@ -219,7 +219,7 @@ def test_store_timestamps_never_go_back(writer: RunningWriter) -> None:
 
 
 def test_queue_is_chosen_by_routing_key_then_by_first_key_then_in_turn(writer: RunningWriter) -> None:
-    """|hash| mod 4 of the routing key; else of the first message's first key; else round robin."""
+    """It is |hash| mod 4 of the routing key, otherwise of the first message's first key, otherwise round robin."""
 
     def chosen(keys: list[str], routing_key: str = "") -> int:
         messages = pb.MessageList(messages=[pb.Message(body=b"x", keys=keys)])
@@ -235,7 +235,7 @@ def test_queue_is_chosen_by_routing_key_then_by_first_key_then_in_turn(writer: R
 
 
 def test_a_batch_that_does_not_fit_goes_to_the_next_file_whole(writer: RunningWriter) -> None:
-    """The file ends with a blank record of 8 bytes, the batch stands at the next file's start, its numbers go on."""
+    """The file ends with a blank record of 8 bytes, the batch starts the next file, and the numbering continues."""
     big = wire_batch(*[(bytes([65 + i]) * 100_000, b"", 0) for i in range(4)])
     answers = [writer.append("t", big) for _ in range(4)]
     files = log_bytes(writer.root)
@@ -245,11 +245,11 @@ def test_a_batch_that_does_not_fit_goes_to_the_next_file_whole(writer: RunningWr
     assert not any(files[0][end + 8 :])
     assert [answer.queue_offset for answer in answers] == [0, 4, 8, 12]
     assert [record.queue_offset for record in stored_records(writer.root)] == list(range(16))
-    assert [len(files[start]) for start in (0, 1 << 20)] == [1 << 20, 1 << 20]  # a third one may be in the making
+    assert [len(files[start]) for start in (0, 1 << 20)] == [1 << 20, 1 << 20]  # a third one may be in preparation
 
 
 def test_a_record_may_fill_its_file_but_for_eight_bytes(writer: RunningWriter) -> None:
-    """The greatest record is the file's size less the blank record's 8 bytes; the next batch rolls."""
+    """The largest record is the file's size less the blank record's 8 bytes; the next batch rolls."""
     body = bytes(range(256)) * 4096
     size = (1 << 20) - 8 - 91 - 1
     answer = writer.append("t", wire_batch((body[:size], b"", 0)))
@@ -260,7 +260,7 @@ def test_a_record_may_fill_its_file_but_for_eight_bytes(writer: RunningWriter) -
 
 
 def test_a_batch_of_many_small_messages_is_stored_whole(tmp_path: Path) -> None:
-    """Records of 20,000 tiny messages, larger than the write buffer, lie back to back."""
+    """Records of 20,000 tiny messages, larger than the write buffer, are contiguous."""
     with RunningWriter(tmp_path, commit_log_segment_size_bytes=8 << 20, write_buffer_size_bytes=1 << 16) as writer:
         answer = writer.append("t", wire_batch((b"x", b"", 0)) * 20_000)
         assert answer.message_count == 20_000

@@ -1,4 +1,4 @@
-"""Spans of appends, as a collector gets them."""
+"""Spans of appends at a collector."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ BATCH = pb.AppendBatchRequest(topic="t", packed=wire_batch((b"body", b"", 0), (b
 
 @pytest.fixture
 def collector(monkeypatch: pytest.MonkeyPatch) -> Iterator[Collector]:
-    """Where the environment says that spans go."""
+    """Run the collector that the environment names."""
     with Collector() as running:
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", running.endpoint)
         yield running
 
 
 def test_a_batch_is_a_span_with_its_write_and_its_flush(tmp_path: Path, collector: Collector) -> None:
-    """It goes on with the caller's trace, of the call's metadata as of the request; and tells the batch's place."""
+    """It continues the caller's trace, of the call's metadata or of the request, and has the batch's place."""
     with RunningWriter(tmp_path, traces="otlp") as writer:
         first = writer.log.AppendBatch(BATCH, metadata=(("traceparent", TRACEPARENT),))
         other = pb.AppendBatchRequest(traceparent=f"00-{'12' * 16}-{SPAN}-01")
@@ -51,7 +51,7 @@ def test_a_batch_is_a_span_with_its_write_and_its_flush(tmp_path: Path, collecto
 
 
 def test_each_batch_of_a_stream_belongs_to_its_own_trace(tmp_path: Path, collector: Collector) -> None:
-    """A stream carries many senders' batches; a refused one tells its reason."""
+    """A stream carries many senders' batches; a refused one has its reason."""
     traces = [f"{number:032x}" for number in range(1, 4)]
     batches = [pb.AppendBatchRequest(topic="t", traceparent=f"00-{trace}-{SPAN}-01") for trace in traces]
     for batch in batches[:2]:
@@ -66,7 +66,7 @@ def test_each_batch_of_a_stream_belongs_to_its_own_trace(tmp_path: Path, collect
 
 
 def test_what_the_sender_does_not_sample_is_no_span(tmp_path: Path, collector: Collector) -> None:
-    """And the batch is stored as it came."""
+    """The batch is stored unchanged."""
     with RunningWriter(tmp_path, traces="otlp") as writer:
         writer.log.AppendBatch(BATCH, metadata=(("traceparent", TRACEPARENT[:-1] + "0"),))
     assert collector.spans == []
@@ -74,14 +74,14 @@ def test_what_the_sender_does_not_sample_is_no_span(tmp_path: Path, collector: C
 
 
 def test_without_the_setting_there_is_no_span(tmp_path: Path, collector: Collector) -> None:
-    """Off by default, whatever else the environment says of OpenTelemetry."""
+    """Tracing is off by default, whatever other OpenTelemetry variables are set."""
     with RunningWriter(tmp_path) as writer:
         writer.log.AppendBatch(BATCH, metadata=(("traceparent", TRACEPARENT),))
     assert collector.spans == []
 
 
 def test_a_collector_that_is_down_stops_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Many more batches than the queue of spans holds are all stored, and the stop takes no longer than it may."""
+    """Many more batches than the span queue holds are all stored, and the stop stays within its limit."""
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{free_port()}")
     monkeypatch.setenv("OTEL_BSP_MAX_QUEUE_SIZE", "64")
     monkeypatch.setenv("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", "16")
@@ -95,7 +95,7 @@ def test_a_collector_that_is_down_stops_nothing(tmp_path: Path, monkeypatch: pyt
 
 
 def test_a_call_of_no_rpc_of_ours_is_answered(tmp_path: Path, collector: Collector) -> None:
-    """Health has no request id of ours to tell, and no span."""
+    """The health service has no request id, and no span."""
     from grpc_health.v1 import health_pb2, health_pb2_grpc
 
     with RunningWriter(tmp_path, traces="otlp") as writer, grpc.insecure_channel(writer.address) as channel:

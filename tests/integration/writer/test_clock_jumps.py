@@ -20,7 +20,7 @@ SetClock = Callable[[int], None]
 
 @pytest.fixture
 def set_clock(monkeypatch: pytest.MonkeyPatch) -> SetClock:
-    """The wall clock as the writer reads it, so many nanoseconds from the true one. (gRPC's client reads another.)"""
+    """Return a function that offsets the writer's wall clock by nanoseconds. (gRPC's client reads another clock.)"""
     true_ns = time.time_ns
 
     def set_to(difference_ns: int) -> None:
@@ -30,7 +30,7 @@ def set_clock(monkeypatch: pytest.MonkeyPatch) -> SetClock:
 
 
 def test_store_times_never_go_back(tmp_path: Path, set_clock: SetClock) -> None:
-    """Whatever the clock does, also over a restart: searches by time rely on it. Offsets are dense all the while."""
+    """Searches by time rely on it, also over a restart. Offsets stay dense."""
     for differences in ([0, -1, 24, 23], [-2, 0, 25]):
         with RunningWriter(tmp_path) as writer:
             for hours in differences:
@@ -41,7 +41,7 @@ def test_store_times_never_go_back(tmp_path: Path, set_clock: SetClock) -> None:
     assert times == sorted(times)
     assert [record.queue_offset for record in records] == list(range(7))
     jumps = [later - earlier > HOUR_NS // 10**6 // 2 for earlier, later in itertools.pairwise(times)]
-    assert jumps == [False, True, False, False, False, True]  # ahead with the clock, and never back with it
+    assert jumps == [False, True, False, False, False, True]  # it follows the clock ahead, and never back
 
 
 def test_a_repeat_is_known_whatever_the_clock_says(tmp_path: Path, set_clock: SetClock) -> None:
@@ -55,7 +55,7 @@ def test_a_repeat_is_known_whatever_the_clock_says(tmp_path: Path, set_clock: Se
 
 
 def test_answers_do_not_wait_for_the_clock(tmp_path: Path, set_clock: SetClock) -> None:
-    """Timeouts and groups of syncs go by a clock that nobody sets."""
+    """Timeouts and group commits use a monotonic clock."""
     with RunningWriter(tmp_path, flush_mode="sync") as writer:
         for hours in (0, 24, -1):
             set_clock(hours * HOUR_NS)

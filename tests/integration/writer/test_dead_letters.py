@@ -1,4 +1,4 @@
-"""A retry that was tried too often is stored in its group's dead letters, whichever client sends it."""
+"""A retry beyond its limit is stored in its group's dead letters, whichever client sends it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ RETRY, DEAD = "%RETRY%g", "%DLQ%g"
 
 
 def retry(writer: RunningWriter, given: dict[str, str] | None = None, **fields: Any) -> pb.AppendBatchResponse:
-    """One packed message to the retry topic, with DELAY as a client gives it."""
+    """Send one packed message to the retry topic, with DELAY as a client gives it."""
     element = (b"failed", properties({"UNIQ_KEY": "u", "DELAY": "5", **(given or {})}), 0)
     return writer.append(RETRY, wire_batch(element), queue_id=None, **fields)
 
@@ -44,7 +44,7 @@ def retry(writer: RunningWriter, given: dict[str, str] | None = None, **fields: 
 def test_retry_at_its_limit_goes_to_the_dead_letters(
     tmp_path: Path, settings: dict[str, Any], given: dict[str, str], fields: dict[str, Any], limit: int
 ) -> None:
-    """Below the limit it waits for its next try; from there on it is stored at once, and the answer names the topic."""
+    """Below the limit it waits for its next try; at the limit it is stored at once, and the answer names the topic."""
     with RunningWriter(tmp_path, **settings) as writer:
         if limit > 1:
             below = retry(writer, given, **fields, reconsume_times=limit - 1)
@@ -85,14 +85,14 @@ def test_retry_at_its_limit_on_a_stream_goes_to_the_dead_letters(tmp_path: Path)
 
 
 def test_dead_letters_are_created_where_no_topic_is_created_by_a_message(tmp_path: Path) -> None:
-    """As a broker does: a message without further tries must not be refused."""
+    """As in a broker, a message without further tries must not be refused."""
     with RunningWriter(tmp_path, auto_create_topics=False) as writer:
         assert refusal_of(lambda: retry(writer, reconsume_times=15)).reason == "TOPIC_NOT_FOUND"
         assert retry(writer, reconsume_times=16).stored_topic == DEAD
 
 
 def test_repeated_dead_letter_is_stored_once(tmp_path: Path) -> None:
-    """The answer of the repeat names the topic, too, also after a restart."""
+    """The answer of the repetition names the topic too, also after a restart."""
     answers = []
     for _ in range(2):
         with RunningWriter(tmp_path) as writer:
@@ -105,7 +105,7 @@ def test_repeated_dead_letter_is_stored_once(tmp_path: Path) -> None:
 
 
 def test_what_is_no_retry_of_one_message_is_refused_as_before(tmp_path: Path) -> None:
-    """A batch, malformed bytes, a limit that is no number, and an expected offset of the retry topic."""
+    """These are a batch, malformed bytes, an invalid limit, and an expected offset of the retry topic."""
     one = wire_batch((b"x", b"", 0))
     with RunningWriter(tmp_path) as writer:
         refusals: dict[str, dict[str, Any]] = {
@@ -121,13 +121,13 @@ def test_what_is_no_retry_of_one_message_is_refused_as_before(tmp_path: Path) ->
 
 
 def test_other_topics_have_no_limit(tmp_path: Path) -> None:
-    """The rule is of retry topics alone."""
+    """The rule applies only to retry topics."""
     with RunningWriter(tmp_path) as writer:
         assert writer.append("t", wire_batch((b"x", b"", 0)), reconsume_times=99).stored_topic == ""
 
 
 def test_greater_limit_of_a_consumer_counts(tmp_path: Path) -> None:
-    """`consume(max_attempts=20)` gets its twenty attempts: the client says so in each retry."""
+    """`consume(max_attempts=20)` gets its twenty attempts: the client states them in each retry."""
     message = ReceivedMessage(
         "orders", 0, 7, b"body", None, (), {}, "id", "place", 0, 0, 0, 0, 0, 16, "127.0.0.1:1", "127.0.0.1:2"
     )

@@ -1,4 +1,4 @@
-"""Delayed messages through a running writer, the pipeline's epochs run beside it: they wait, and come when due."""
+"""Delayed messages through a running writer with the pipeline's epochs: they wait, and are delivered when due."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ LEVEL_1_MS = 1_000
 def delay(
     writer: RunningWriter, body: bytes, topic: str = "t", level: int = 1, **fields: Any
 ) -> pb.AppendBatchResponse:
-    """One message with DELAY."""
+    """Append one message with DELAY."""
     return writer.append(topic, wire_batch((body, properties({"DELAY": str(level)}), 0)), **fields)
 
 
 def index(root: Path, **settings: Any) -> None:
-    """What `pipeline --once` beside a running writer does."""
+    """Index as `pipeline --once` does with a running writer."""
     build(make_plan(PipelineSettings(store_root=root, once=True, **{"index_slots": 10, **settings})))
 
 
@@ -60,7 +60,7 @@ def saved_offsets(root: Path) -> dict[str, int]:
 
 
 def test_answer_tells_when_and_whereto(writer: RunningWriter) -> None:
-    """The queue is the topic's own, chosen as always; the place is the record's in the schedule topic."""
+    """The queue is the topic's own, chosen as usual; the place is the record's in the schedule topic."""
     writer.append("t", wire_batch((b"before", b"", 0)), queue_id=2)
     answers = [delay(writer, b"%d" % i, level=4, queue_id=None, routing_key="k") for i in range(2)]
     queue_id = writer.append("t", wire_batch((b"now", b"", 0)), queue_id=None, routing_key="k").queue_id
@@ -74,13 +74,13 @@ def test_answer_tells_when_and_whereto(writer: RunningWriter) -> None:
 
 
 def test_not_delayed_messages_are_answered_without_a_time(writer: RunningWriter) -> None:
-    """Level 0 is none; no schedule topic is made for it."""
+    """Level 0 is no delay, and creates no schedule topic."""
     assert delay(writer, b"x", level=0).deliver_timestamp_ms == 0
     assert [topic.name for topic in writer.topics.ListTopics(topics_pb2.ListTopicsRequest()).topics] == ["t"]
 
 
 def test_level_on_the_request_counts_where_the_message_has_none(writer: RunningWriter) -> None:
-    """The message's own wins; spelled out or packed."""
+    """The message's own level takes precedence, in both forms of a request."""
     one = pb.MessageList(messages=[pb.Message(body=b"x")])
     spelled = writer.append("t", properties={"DELAY": "2"}, messages=one)
     own = delay(writer, b"y", level=3, properties={"DELAY": "2"})
@@ -89,7 +89,7 @@ def test_level_on_the_request_counts_where_the_message_has_none(writer: RunningW
 
 
 def test_delivered_when_due_and_indexed(writer: RunningWriter) -> None:
-    """Not before; with everything it had, at the end of its own queue."""
+    """It comes at its time with all its data, at the end of its own queue."""
     sent = delay(writer, b"later", queue_id=1, born_timestamp_ms=5, reconsume_times=2, flag=0, request_id="r")
     time.sleep(LEVEL_1_MS / 1000 + 0.2)
     assert in_topic(writer.root, "t") == [], "nobody has indexed it"
@@ -108,7 +108,7 @@ def test_delivered_when_due_and_indexed(writer: RunningWriter) -> None:
 
 
 def test_indexed_message_comes_at_its_time(writer: RunningWriter) -> None:
-    """Neither before nor much later."""
+    """It comes neither before nor much later."""
     sent = delay(writer, b"later")
     index(writer.root)
     wait_until(lambda: len(in_topic(writer.root, "t")) == 1)
@@ -117,7 +117,7 @@ def test_indexed_message_comes_at_its_time(writer: RunningWriter) -> None:
 
 
 def test_order_within_a_level_is_kept(writer: RunningWriter) -> None:
-    """Of many messages, over several looks; another level's come for themselves."""
+    """Many messages take several reads; another level's are independent."""
     for number in range(600):
         delay(writer, b"%d" % number)
     delay(writer, b"other", level=2)
@@ -144,7 +144,7 @@ def test_retry_topic_takes_single_messages_again_and_again(writer: RunningWriter
 
 
 def test_repeated_send_is_stored_once(tmp_path: Path) -> None:
-    """Answered as the first one, although round robin would have chosen another queue; also after a restart."""
+    """It gets the first answer, although round robin would have chosen another queue; also after a restart."""
     answers = []
     for _ in range(2):
         with RunningWriter(tmp_path) as writer:
@@ -159,12 +159,12 @@ def test_repeated_send_is_stored_once(tmp_path: Path) -> None:
 
 
 def not_delivered(events: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """What was told of messages that were stepped over: a moment after those behind them have come."""
+    """Return the events about skipped messages, shortly after the later messages have come."""
     return [event for event in events if event["event"] == "delayed_messages_not_delivered"]
 
 
 def test_message_of_a_deleted_topic_is_stepped_over_and_told(writer: RunningWriter) -> None:
-    """Those behind it come."""
+    """Later messages are delivered."""
     delay(writer, b"lost", "gone")
     delay(writer, b"there", "t")
     writer.topics.DeleteTopic(topics_pb2.DeleteTopicRequest(name="gone"))
@@ -177,7 +177,7 @@ def test_message_of_a_deleted_topic_is_stepped_over_and_told(writer: RunningWrit
 
 
 def test_message_of_a_recreated_topic_is_stepped_over_and_told(writer: RunningWriter) -> None:
-    """A delayed message waits for the topic that it was sent to; a new topic of that name never gets it."""
+    """A delayed message belongs to the topic that it was sent to; a new topic of that name never gets it."""
     delay(writer, b"old", "gone")
     writer.topics.DeleteTopic(topics_pb2.DeleteTopicRequest(name="gone"))
     delay(writer, b"new", "gone")
@@ -223,7 +223,7 @@ def test_damaged_message_is_stepped_over_and_told(writer: RunningWriter) -> None
 
 
 def test_schedule_topic_is_nobodys_to_write_alter_or_delete(writer: RunningWriter) -> None:
-    """Also once it exists."""
+    """This also holds once it exists."""
     delay(writer, b"x", level=18)
     assert refusal_of(lambda: writer.append(SCHEDULE, wire_batch((b"x", b"", 0)))).reason == "TOPIC_FORBIDDEN"
     alteration = topics_pb2.AlterTopicRequest(name=SCHEDULE, read_queue_count=1)
@@ -233,7 +233,7 @@ def test_schedule_topic_is_nobodys_to_write_alter_or_delete(writer: RunningWrite
 
 
 def test_restart_goes_on_where_it_was(tmp_path: Path) -> None:
-    """A clean stop tells how far each level came; what is due meanwhile is delivered by the next run, once."""
+    """A clean stop saves each level's offset; messages that become due meanwhile are delivered once by the next run."""
     with RunningWriter(tmp_path) as writer:
         for number in range(3):
             delay(writer, b"%d" % number)
@@ -251,7 +251,7 @@ def test_restart_goes_on_where_it_was(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("flush_mode", ["sync", "async"])
 def test_offsets_are_saved_now_and_then(tmp_path: Path, flush_mode: str) -> None:
-    """While it runs; in async mode once what was delivered is flushed."""
+    """They are saved at run time; in async mode after the delivered messages are flushed."""
     given: dict[str, Any] = {"flush_mode": flush_mode, "flush_interval_ms": 50, "delay_offset_interval_ms": 50}
     with RunningWriter(tmp_path, **given) as writer:
         delay(writer, b"x")
@@ -275,7 +275,7 @@ class UnflushedStorage(DiskStorage):
 
 
 def test_offsets_are_never_ahead_of_what_is_flushed(tmp_path: Path) -> None:
-    """In async mode a delivery is answered before its flush: a power cut then must not find it done."""
+    """In async mode a delivery is answered before its flush: after a power cut it must not count as done."""
     storage = UnflushedStorage()
     given: dict[str, Any] = {"flush_mode": "async", "flush_interval_ms": 20, "delay_offset_interval_ms": 10}
     with RunningWriter(tmp_path, storage, **given) as writer:
@@ -292,7 +292,7 @@ def test_offsets_are_never_ahead_of_what_is_flushed(tmp_path: Path) -> None:
 
 @pytest.fixture
 def brokers_store(tmp_path: Path, golden_store: Callable[[str], Path]) -> Path:
-    """A copy of a store that a broker left, with all of its nine delayed messages delivered."""
+    """Return a copy of a broker's store with all of its nine delayed messages delivered."""
     return Path(shutil.copytree(golden_store("mixed/store"), tmp_path / "store"))
 
 
@@ -300,7 +300,7 @@ def brokers_store(tmp_path: Path, golden_store: Callable[[str], Path]) -> Path:
     ("told", "repeated"), [(None, 0), ('{"offsetTable":{1:2,2:3,3:3}}', 1), ("", 9)], ids=["as left", "behind", "lost"]
 )
 def test_brokers_store_goes_on_where_its_file_says(brokers_store: Path, told: str | None, repeated: int) -> None:
-    """What its file counts as delivered is left alone; what was delivered behind that is found in the log."""
+    """Messages that its file counts as delivered are skipped; later deliveries are found in the log."""
     if told is not None:
         (brokers_store / "config" / "delayOffset.json.bak").unlink(missing_ok=True)
         (brokers_store / "config" / "delayOffset.json").write_text(told)
@@ -308,14 +308,14 @@ def test_brokers_store_goes_on_where_its_file_says(brokers_store: Path, told: st
     with capture_logs() as events:
         with RunningWriter(brokers_store):
             index(brokers_store, **GOLDEN_SETTINGS["mixed/store"])
-            time.sleep(1.5)  # the longest pause between two looks at the watermark is a second
+            time.sleep(1.5)  # the longest pause between two reads of the watermark is a second
         counts = [event["repeated"] for event in events if event["event"] == "scheduler_stopped"]
     assert len(stored_records(brokers_store)) == before
     assert counts == ([repeated] if repeated else [])
 
 
 def test_unreadable_offsets_stop_deliveries_and_nothing_else(tmp_path: Path) -> None:
-    """Delivering everything once more would be worse; appends go on, and somebody is told."""
+    """Repeating every delivery would be worse; appends continue, and an event reports it."""
     with RunningWriter(tmp_path) as writer:
         delay(writer, b"x")
     (tmp_path / "config" / "delayOffset.json").write_text("rubbish")

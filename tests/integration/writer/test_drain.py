@@ -1,4 +1,4 @@
-"""A writer that is to stop says so before it closes the door."""
+"""A stopping writer reports that before it refuses connections."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SERVING, NOT_SERVING = health_pb2.HealthCheckResponse.SERVING, health_pb2.Health
 
 
 def test_it_takes_appends_while_it_drains(tmp_path: Path) -> None:
-    """Who watches its health is told first; then there is time to go elsewhere."""
+    """Health watchers are notified first; then clients have time to move."""
     with RunningWriter(tmp_path, drain_ms=1_000) as writer:
         watching = health_pb2_grpc.HealthStub(writer.channel).Watch(health_pb2.HealthCheckRequest(), timeout=30)
         assert next(watching).status == SERVING

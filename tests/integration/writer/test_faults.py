@@ -1,4 +1,4 @@
-"""A disk that fails: failed syncs stop the writer, a full disk only refuses, and nothing is acknowledged wrongly."""
+"""A failing disk: failed syncs stop the writer, a full disk only refuses, and no acknowledgement is wrong."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ def test_failed_fdatasync_stops_the_writer(tmp_path: Path) -> None:
         writer.wait_for_end()
         assert isinstance(writer.failure, FlushFailedError)
     assert not (tmp_path / "tidemark" / "writer" / "clean").exists()
-    with RunningWriter(tmp_path) as writer:  # what was written may be there, once: it was never answered well
+    with RunningWriter(tmp_path) as writer:  # the written message may be there once; it was never acknowledged
         assert writer.info().recovered_end_offset in (end, 2 * end)
 
 
 def test_failed_checkpoint_flush_stops_the_writer(tmp_path: Path) -> None:
-    """The confirm offset that cannot be made durable is as bad as a failed fdatasync."""
+    """A confirm offset that cannot be made durable is as bad as a failed fdatasync."""
     storage = FaultyStorage()
     with RunningWriter(tmp_path, storage) as writer:
         storage.fail_words_flush = True
@@ -56,7 +56,7 @@ def test_failed_checkpoint_flush_stops_the_writer(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("torn_bytes", [0, 3, 8, 150, 100_000], ids=lambda torn: f"torn after {torn}")
 def test_full_disk_refuses_and_recovers(tmp_path: Path, torn_bytes: int) -> None:
-    """DISK_FULL with RetryInfo, no trace of the failed write, and the next append goes where it would have gone."""
+    """DISK_FULL with RetryInfo, no trace of the failed write; the next append gets the same position."""
     storage = FaultyStorage()
     with RunningWriter(tmp_path, storage) as writer:
         first = writer.append("t", batch(1, 500))
@@ -92,7 +92,7 @@ def test_traces_of_a_failed_write_are_made_zero(tmp_path: Path) -> None:
 
 
 def test_traces_that_cannot_be_removed_stop_the_writer(tmp_path: Path) -> None:
-    """A torn write that cannot be made zero again could come back as a record: the writer stops."""
+    """A torn write that cannot be zeroed could come back as a record: the writer stops."""
     storage = FaultyStorage()
     with RunningWriter(tmp_path, storage) as writer:
         writer.append("t", batch(1))
@@ -103,7 +103,7 @@ def test_traces_that_cannot_be_removed_stop_the_writer(tmp_path: Path) -> None:
 
 
 def test_failed_write_is_refused_and_the_next_one_passes(tmp_path: Path) -> None:
-    """EIO on a write: an error, no trace, no queue offset used."""
+    """EIO on a write gives an error, no trace, and uses no queue offset."""
     storage = FaultyStorage()
     with RunningWriter(tmp_path, storage) as writer:
         writer.append("t", batch(1))
@@ -120,7 +120,7 @@ def test_failed_write_is_refused_and_the_next_one_passes(tmp_path: Path) -> None
 
 
 def test_full_disk_at_a_roll_refuses_and_recovers(tmp_path: Path) -> None:
-    """When the next file cannot be made the batch is refused, a smaller one still fits, and later the log rolls."""
+    """If the next file cannot be created, the batch is refused, a smaller one still fits, and later the log rolls."""
     storage = FaultyStorage()
     storage.fail_create = True
     big = wire_batch((bytes(400_000), b"", 0))
@@ -138,7 +138,7 @@ def test_full_disk_at_a_roll_refuses_and_recovers(tmp_path: Path) -> None:
 
 
 def test_nearly_full_disk_refuses_before_it_breaks(tmp_path: Path) -> None:
-    """Less free than min_free_disk_bytes: DISK_FULL with both numbers, nothing written."""
+    """Below min_free_disk_bytes the error is DISK_FULL with both numbers, and nothing is written."""
     with RunningWriter(tmp_path, min_free_disk_bytes=1 << 60) as writer:
         refusal = refusal_of(lambda: writer.append("t", ONE))
         assert (refusal.code.name, refusal.reason) == ("RESOURCE_EXHAUSTED", "DISK_FULL")
@@ -147,7 +147,7 @@ def test_nearly_full_disk_refuses_before_it_breaks(tmp_path: Path) -> None:
 
 
 def test_slow_flush_is_answered_flush_disk_timeout(tmp_path: Path) -> None:
-    """Offsets with FLUSH_DISK_TIMEOUT; not committed yet; a repeat waits for the flush and gets the same offsets."""
+    """Offsets with FLUSH_DISK_TIMEOUT; not committed yet; a repetition waits for the flush and gets the same."""
     storage = FaultyStorage()
     with RunningWriter(tmp_path, storage, sync_flush_timeout_ms=1000) as writer:
         first = writer.append("t", ONE)
@@ -167,7 +167,7 @@ def test_slow_flush_is_answered_flush_disk_timeout(tmp_path: Path) -> None:
 
 
 def test_async_mode_answers_before_the_flush(tmp_path: Path) -> None:
-    """Answered and committed after the write, flushed at the interval."""
+    """A batch is answered and committed after the write, and flushed at the interval."""
     storage = FaultyStorage()
     with RunningWriter(tmp_path, storage, flush_mode="async", flush_interval_ms=50) as writer:
         writer.append("t", ONE)
@@ -184,6 +184,6 @@ def test_async_mode_answers_before_the_flush(tmp_path: Path) -> None:
 
 
 def test_second_writer_in_the_same_process_is_refused(writer: RunningWriter) -> None:
-    """The store's directory is opened by one writer at a time."""
+    """One writer at a time opens the store's directory."""
     with pytest.raises(StoreLockedError), RunningWriter(writer.root):
         pass

@@ -51,7 +51,7 @@ def create(writer: RunningWriter, topic: str) -> None:
 
 @pytest.mark.parametrize(("wire", "request_id"), [(PLAIN, "r1"), (KEYED, "")], ids=["request_id", "UNIQ_KEY"])
 def test_repeat_gets_the_original_offsets(writer: RunningWriter, topic: str, wire: bytes, request_id: str) -> None:
-    """Same key, count and content: the first answer again, with duplicate set, and nothing stored."""
+    """Key, count and content are the same: the first answer again, with duplicate set, and nothing stored."""
     create(writer, topic)
     first = writer.append(topic, wire, request_id=request_id)
     writer.append(topic, wire_batch((b"between", b"", 0)))
@@ -67,7 +67,7 @@ def test_repeat_gets_the_original_offsets(writer: RunningWriter, topic: str, wir
 def test_repeat_after_a_restart_gets_the_original_offsets(
     tmp_path: Path, topic: str, wire: bytes, request_id: str
 ) -> None:
-    """The window is rebuilt from the log's tail, in both forms of a batch."""
+    """The window is rebuilt from the log's tail, for both forms of a batch."""
     with RunningWriter(tmp_path) as writer:
         create(writer, topic)
         writer.append(topic, wire_batch((b"before", b"", 0)))
@@ -81,7 +81,7 @@ def test_repeat_after_a_restart_gets_the_original_offsets(
 
 
 def test_known_id_with_other_content_is_a_conflict(writer: RunningWriter, topic: str) -> None:
-    """Another body, fewer or more messages under a known id: ALREADY_EXISTS, and nothing is stored."""
+    """Another body, or fewer or more messages, with a known id: ALREADY_EXISTS, and nothing is stored."""
     create(writer, topic)
     first = writer.append(topic, PLAIN, request_id="r1")
     for other in (OTHER, wire_batch((b"one", b"", 0)), PLAIN + wire_batch((b"x", b"", 0))):
@@ -91,7 +91,7 @@ def test_known_id_with_other_content_is_a_conflict(writer: RunningWriter, topic:
 
 
 def test_known_id_with_other_content_is_a_conflict_after_a_restart(tmp_path: Path, topic: str) -> None:
-    """The rebuilt window tells other content as well."""
+    """The rebuilt window detects other content as well."""
     with RunningWriter(tmp_path) as writer:
         create(writer, topic)
         writer.append(topic, PLAIN, request_id="r1")
@@ -101,13 +101,13 @@ def test_known_id_with_other_content_is_a_conflict_after_a_restart(tmp_path: Pat
 
 
 def test_same_id_on_another_topic_is_another_batch(writer: RunningWriter) -> None:
-    """Ids belong to a topic, also in the rebuilt window."""
+    """Ids belong to a topic."""
     writer.append("a", PLAIN, request_id="r1")
     assert not writer.append("b", PLAIN, request_id="r1").duplicate
 
 
 def test_same_id_on_another_topic_is_another_batch_after_a_restart(tmp_path: Path) -> None:
-    """A record of the same key under another topic is no repeat."""
+    """A record of the same key in another topic is no duplicate."""
     with RunningWriter(tmp_path) as writer:
         writer.append("a", PLAIN, request_id="r1")
     with RunningWriter(tmp_path) as writer:
@@ -119,7 +119,7 @@ def test_same_id_on_another_topic_is_another_batch_after_a_restart(tmp_path: Pat
 def test_a_batch_of_an_earlier_version_is_known_again(
     tmp_path: Path, topic: str, wire: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Earlier versions gave a key to the first message alone; the repeat may come from a client that makes all keys."""
+    """Earlier versions gave only the first message a key; the repetition may come from a client that makes all."""
     with monkeypatch.context() as earlier, RunningWriter(tmp_path) as writer:
         earlier.setattr(admission, "_needs_unique_keys", lambda facts, config: False)
         create(writer, topic)
@@ -134,7 +134,7 @@ def test_a_batch_of_an_earlier_version_is_known_again(
 
 
 def test_concurrent_repeats_agree(writer: RunningWriter) -> None:
-    """Many senders of one batch at once: one stores it, all get its offsets."""
+    """Many senders send one batch concurrently: it is stored once, and all get its offsets."""
     with ThreadPoolExecutor(16) as pool:
         answers = list(pool.map(lambda _: writer.append("t", PLAIN, request_id="r1"), range(48)))
     assert [answer.duplicate for answer in answers].count(False) == 1
@@ -145,14 +145,14 @@ def test_concurrent_repeats_agree(writer: RunningWriter) -> None:
 
 
 def test_repeated_compare_and_append_is_a_repeat_and_no_mismatch(writer: RunningWriter) -> None:
-    """Whoever repeats a compare-and-append whose answer was lost is told that it went well."""
+    """A compare-and-append whose answer was lost succeeds when it is repeated."""
     first = writer.append("t", PLAIN, request_id="r1", expected_next_offset=0)
     assert writer.append("t", PLAIN, request_id="r1", expected_next_offset=0).duplicate
     assert first.queue_offset == 0
 
 
 def test_window_forgets_the_oldest_batch(tmp_path: Path) -> None:
-    """With a window of two batches a third makes the first one new again: GetLogInfo tells the size."""
+    """With a window of two batches a third makes the first one new again; GetLogInfo has the size."""
     with RunningWriter(tmp_path, idempotence_window_batches=2) as writer:
         assert writer.info().idempotence_window_batches == 2
         for number in range(3):
@@ -171,7 +171,7 @@ def recreate(writer: RunningWriter, topic: str) -> None:
 def test_batch_of_a_deleted_topic_is_no_original(
     tmp_path: Path, topic: str, wire: bytes, request_id: str, restart: bool
 ) -> None:
-    """After the topic was deleted and created again the batch is stored anew, and is then an original itself."""
+    """After the topic was deleted and created again the batch is stored again, and is then an original itself."""
     with RunningWriter(tmp_path) as writer:
         create(writer, topic)
         first = writer.append(topic, wire, request_id=request_id)
@@ -194,7 +194,7 @@ def check_stored_anew(
 
 
 def test_other_content_under_a_deleted_topics_id_is_no_conflict(writer: RunningWriter, topic: str) -> None:
-    """The id belongs to the topic that readers see now."""
+    """The id belongs to the present topic."""
     create(writer, topic)
     writer.append(topic, PLAIN, request_id="r1")
     recreate(writer, topic)
@@ -213,7 +213,7 @@ def test_compare_and_append_of_a_deleted_topic_compares_again(writer: RunningWri
 
 
 def test_batch_of_an_expired_file_is_no_original(tmp_path: Path) -> None:
-    """A repeat is only recognised while its original can be read."""
+    """A duplicate is recognised only while its original can be read."""
     with RunningWriter(tmp_path, retention_interval_ms=20, retention_hours=1e-6) as writer:
         writer.append("t", PLAIN, request_id="r1")
         index_all(tmp_path)

@@ -1,4 +1,4 @@
-"""A client that is idle, and asks now and then whether the connection stands, keeps it."""
+"""An idle client that sends keep-alive pings keeps its connection."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ pytestmark = pytest.mark.integration
 
 PINGS = (
     ("grpc.keepalive_time_ms", 1_000),
-    ("grpc.http2.max_pings_without_data", 0),  # as often as that
+    ("grpc.http2.max_pings_without_data", 0),  # no limit on pings
     ("grpc.use_local_subchannel_pool", 1),
 )
 IDLE_S = 6.0  # three pings are too many for a server that does not expect them
 
 
 def test_an_idle_stream_outlives_its_pings(tmp_path: Path) -> None:
-    """The writer ends no connection for them: the answer comes on the same stream."""
+    """The writer does not close the connection because of them: the answer comes on the same stream."""
     idle = threading.Event()
 
     def requests() -> Iterator[pb.AppendStreamRequest]:
@@ -49,5 +49,5 @@ def test_an_idle_stream_outlives_its_pings(tmp_path: Path) -> None:
 
 
 def test_our_client_pings_no_more_often_than_a_writer_allows() -> None:
-    """By the defaults of both: else each idle producer would be sent away after a while."""
+    """The defaults of both are compared: otherwise each idle producer would be disconnected after a while."""
     assert 2 * WriterSettings().min_ping_interval_ms <= KEEPALIVE_TIME_MS

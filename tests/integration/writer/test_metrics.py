@@ -1,4 +1,4 @@
-"""What the writer tells of itself."""
+"""The writer's metrics."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ONE = wire_batch((b"x", b"", 0))
 
 
 def values(writer: RunningWriter, name: str) -> dict[str, float]:
-    """Value by labels, as they are written, of the samples of *name*."""
+    """Return the values of the samples of *name* by their labels' text."""
     found: dict[str, float] = {}
     for line in writer.metrics():
         sample, _, value = line.rpartition(" ")
@@ -35,7 +35,7 @@ def values(writer: RunningWriter, name: str) -> dict[str, float]:
 
 
 def test_appends_are_counted_as_they_were_answered(writer: RunningWriter) -> None:
-    """Messages and bytes of what was stored; a repeat and a refusal are told apart from it."""
+    """Messages and bytes of stored batches count; duplicates and refusals are counted separately."""
     two = wire_batch((b"one", b"", 0), (b"two", b"", 0))
     stored = [writer.append("a", two, request_id="r"), writer.append("b", wire_batch((b"x", b"", 0)))]
     assert writer.append("a", two, request_id="r").duplicate
@@ -52,7 +52,7 @@ def test_appends_are_counted_as_they_were_answered(writer: RunningWriter) -> Non
 
 
 def test_groups_disk_and_positions_are_read_when_asked_for(writer: RunningWriter) -> None:
-    """One append at a time: each has a sync of its own, and nothing is left behind."""
+    """With one append at a time each has its own sync, and no backlog remains."""
     answers = [writer.append("t", wire_batch((b"x" * 100, b"", 0))) for _ in range(3)]
     assert values(writer, "tidemark_fdatasync_seconds_count") == {"": 3}
     assert values(writer, "tidemark_group_commit_batches_sum") == {"": 3}
@@ -67,7 +67,7 @@ def test_groups_disk_and_positions_are_read_when_asked_for(writer: RunningWriter
 
 
 def test_thousands_of_topics_share_a_bounded_number_of_labels(tmp_path: Path) -> None:
-    """And no message is lost from the sum."""
+    """No message is missing in the sum."""
     names = [f"topic-{number}" for number in range(TOPICS)]
     (tmp_path / "config").mkdir()
     table = {
@@ -92,7 +92,7 @@ def test_thousands_of_topics_share_a_bounded_number_of_labels(tmp_path: Path) ->
 
 
 def test_a_taken_port_ends_the_start_before_the_store_is_opened(tmp_path: Path) -> None:
-    """With exit status 1 and a line that names the setting."""
+    """The exit status is 1, with a line that names the setting."""
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()
@@ -112,7 +112,7 @@ def test_a_taken_port_ends_the_start_before_the_store_is_opened(tmp_path: Path) 
 
 
 def test_time_of_appends_is_measured(writer: RunningWriter) -> None:
-    """Each answered batch once, a repeat too, a refused one not."""
+    """Each answered batch counts once, also a duplicate, but not a refused one."""
     for _ in range(2):
         writer.append("t", ONE, request_id="r")
     refusal_of(lambda: writer.append("t", b"rubbish"))
@@ -127,7 +127,7 @@ def test_time_of_appends_is_measured(writer: RunningWriter) -> None:
 
 @pytest.mark.parametrize(("warn_ms", "warnings"), [(1, 1), (0, 0)])
 def test_append_that_waits_is_told(tmp_path: Path, warn_ms: int, warnings: int) -> None:
-    """One line a second at most, with the topic and the time; none where warnings are off."""
+    """There is at most one line a second, with the topic and the time; none if warnings are off."""
     storage = FaultyStorage()
     with capture_logs() as events, RunningWriter(tmp_path, storage, append_warning_ms=warn_ms) as writer:
         writer.append("t", ONE)

@@ -24,7 +24,7 @@ FILES += ["tidemark/writer/queue_offsets"]
 
 
 def fill(root: Path) -> None:
-    """A store whose last change of topics is a new topic of inner batches, behind a deleted one."""
+    """Write a store whose last change of topics is a new topic of inner batches, after the deletion of another."""
     with RunningWriter(root) as writer:
         writer.append("gone", ONE)
         writer.topics.DeleteTopic(topics_pb2.DeleteTopicRequest(name="gone"))
@@ -55,7 +55,7 @@ def test_damaged_file_is_restored_at_the_start(tmp_path: Path, name: str, damage
 
 
 def test_file_and_copy_damaged_stop_the_start_until_they_are_repaired(tmp_path: Path) -> None:
-    """The error names file and command; with --accept-older the command takes the content before the last change."""
+    """The error names file and command; with --accept-older the command restores the content before the last change."""
     fill(tmp_path)
     for name in ("config/topics.json", "tidemark/writer/topics.json.copy"):
         (tmp_path / name).write_bytes(b"\0" * 64)

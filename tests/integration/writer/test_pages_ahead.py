@@ -1,4 +1,4 @@
-"""Whoever appends tells what its writes cost, and the log's next pages are asked for from where it ends."""
+"""The appender measures its writes, and the log's next pages are requested from its end."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.integration
 
 
 def test_a_dear_write_has_the_pages_behind_the_log_made(tmp_path: Path) -> None:
-    """Any write is dear here: no machine has dear pages on demand."""
+    """Any write counts as expensive here, because no machine has expensive pages on demand."""
     asked: list[int] = []
     first = threading.Event()
 

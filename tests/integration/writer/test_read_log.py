@@ -31,7 +31,7 @@ def read(writer: RunningWriter, **fields: object) -> list[pb.ReadLogResponse]:
 
 
 def test_read_log_gives_the_committed_bytes_as_they_lie_on_disk(writer: RunningWriter) -> None:
-    """Slices of at most 1 MiB, back to back over a file's edge, up to the committed offset of now."""
+    """They come in slices of at most 1 MiB, contiguous over a file's edge, up to the present committed offset."""
     for _ in range(5):
         end = writer.append("t", BIG).end_physical_offset
     slices = read(writer)
@@ -44,7 +44,7 @@ def test_read_log_gives_the_committed_bytes_as_they_lie_on_disk(writer: RunningW
 
 
 def test_read_log_reads_a_stretch(writer: RunningWriter) -> None:
-    """From any offset, at most max_bytes."""
+    """It reads from any offset, at most max_bytes."""
     writer.append("t", BIG)
     (part,) = read(writer, physical_offset=100, max_bytes=50)
     assert part.data == log_bytes(writer.root)[0][100:150]
@@ -67,7 +67,7 @@ def test_read_log_at_the_committed_offset_is_empty(writer: RunningWriter) -> Non
 def test_read_log_refuses_places_that_are_not_there(
     writer: RunningWriter, fields: dict[str, int], reason: str, code: str
 ) -> None:
-    """With the bounds a reader needs to go on."""
+    """The error has the bounds for the next request."""
     refusal = refusal_of(lambda: read(writer, **fields))
     assert (refusal.reason, refusal.code.name) == (reason, code)
     if code == "OUT_OF_RANGE":
@@ -75,7 +75,7 @@ def test_read_log_refuses_places_that_are_not_there(
 
 
 def test_read_log_follows(writer: RunningWriter) -> None:
-    """With follow the stream goes on as more is committed, and ends at max_bytes."""
+    """With follow the stream continues as more is committed, and ends at max_bytes."""
     first = writer.append("t", wire_batch((b"one", b"", 0))).end_physical_offset
     stream = writer.log.ReadLog(pb.ReadLogRequest(follow=True, max_bytes=2 * first), timeout=20)
     assert len(next(stream).data) == first
@@ -85,7 +85,7 @@ def test_read_log_follows(writer: RunningWriter) -> None:
 
 
 def test_watch_committed_tells_now_and_every_move(writer: RunningWriter) -> None:
-    """The first answer comes at once; later ones ascend to the last append's end, which the checkpoint holds."""
+    """The first answer comes at once; later ones ascend to the last append's end, which is in the checkpoint."""
     stream = writer.log.WatchCommitted(pb.WatchCommittedRequest(), timeout=20)
     assert next(stream).committed_offset == 0
     for _ in range(5):
@@ -101,7 +101,7 @@ def test_watch_committed_tells_now_and_every_move(writer: RunningWriter) -> None
 
 
 def test_followers_are_told_when_the_writer_stops(tmp_path: Path) -> None:
-    """Watchers and readers that follow end with STORE_CLOSED, and the stop does not wait for them."""
+    """Watchers and followers end with STORE_CLOSED, and the stop does not wait for them."""
     with RunningWriter(tmp_path) as writer:
         watch = writer.log.WatchCommitted(pb.WatchCommittedRequest())
         follow = writer.log.ReadLog(pb.ReadLogRequest(follow=True))
@@ -114,7 +114,7 @@ def test_followers_are_told_when_the_writer_stops(tmp_path: Path) -> None:
 
 
 def test_log_info_tells_bounds_limits_and_identity(writer: RunningWriter) -> None:
-    """Every end, every limit, and who this is."""
+    """It has every end, every limit, and the identity of the store."""
     end = writer.append("t", BIG).end_physical_offset
     info = writer.info()
     assert (info.store_name, info.advertised_address, info.term) == ("tidemark-0", ADVERTISED, 1)
@@ -126,7 +126,7 @@ def test_log_info_tells_bounds_limits_and_identity(writer: RunningWriter) -> Non
 
 
 def test_each_start_is_a_new_term(tmp_path: Path) -> None:
-    """Terms count up and are on disk with the end that was recovered; every answer carries its own."""
+    """Terms count up and are on disk with the recovered end; every answer has the current one."""
     ends = [0]
     for number in (1, 2, 3):
         with RunningWriter(tmp_path) as writer:
@@ -145,13 +145,13 @@ def test_health_says_serving(writer: RunningWriter, service: str) -> None:
 
 
 def test_healthcheck_tells_a_writer_that_serves_from_none(writer: RunningWriter) -> None:
-    """What containers ask."""
+    """Containers use this check."""
     assert is_healthy("writer", writer_listen=writer.address)
     assert not is_healthy("writer", writer_listen="127.0.0.1:1")
 
 
 def test_reflection_lists_the_services(writer: RunningWriter) -> None:
-    """grpcurl and its like find the services without proto files."""
+    """grpcurl and similar tools find the services without proto files."""
     stub = reflection_pb2_grpc.ServerReflectionStub(writer.channel)
     request = reflection_pb2.ServerReflectionRequest(list_services="")
     (answer,) = stub.ServerReflectionInfo(iter([request]))
@@ -174,7 +174,7 @@ def lists_services(writer: RunningWriter) -> bool:
 def test_reflection_is_off_with_access_rules_unless_it_is_switched_on(
     tmp_path: Path, has_access_file: bool, setting: bool | None
 ) -> None:
-    """It answers without a token, so who has rules has to ask for it."""
+    """It answers without a token, so with access rules it must be enabled explicitly."""
     settings: dict[str, Any] = {"grpc_reflection": setting}
     if has_access_file:
         (tmp_path / "access").mkdir()
@@ -184,7 +184,7 @@ def test_reflection_is_off_with_access_rules_unless_it_is_switched_on(
 
 
 def test_unknown_method_is_unimplemented(writer: RunningWriter) -> None:
-    """The interceptor leaves what it does not know alone."""
+    """The interceptor passes unknown methods through."""
     call: Any = writer.channel.unary_unary("/tidemark.v1.CommitLogService/Nothing")
     with pytest.raises(grpc.RpcError) as error:
         call(b"")

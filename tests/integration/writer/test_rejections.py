@@ -28,7 +28,7 @@ INVALID, NOT_FOUND, DENIED = "INVALID_ARGUMENT", "NOT_FOUND", "PERMISSION_DENIED
 
 @pytest.fixture(scope="module")
 def writer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningWriter]:
-    """A store with a simple topic `s`, a BatchCQ topic `b` and one that may only be read, `r`."""
+    """Run a store with a simple topic `s`, a BatchCQ topic `b` and a read-only one, `r`."""
     root = tmp_path_factory.mktemp("store")
     save_topics(
         StorePaths(root).topics,
@@ -209,7 +209,7 @@ CASES: list[tuple[str, str, str, str, dict[str, Any]]] = [
 def test_refused_append_says_why_and_writes_nothing(
     writer: RunningWriter, topic: str, code: str, reason: str, fields: dict[str, Any]
 ) -> None:
-    """Its code, stable reason and domain arrive as rich details; the log's bytes and the queue's number stay."""
+    """Code, stable reason and domain arrive as rich details; the log's bytes and the queue's number stay."""
     before = log_bytes(writer.root), writer.info().max_physical_offset
     refusal = refusal_of(lambda: writer.log.AppendBatch(pb.AppendBatchRequest(topic=topic, **fields), timeout=10))
     assert (refusal.code.name, refusal.reason, refusal.domain) == (code, reason, "tidemark")
@@ -218,7 +218,7 @@ def test_refused_append_says_why_and_writes_nothing(
 
 
 def test_refused_append_uses_up_no_queue_offset(writer: RunningWriter) -> None:
-    """Good appends around a refused one are numbered as if it had never been (RocketMQ #6570)."""
+    """Appends around a refused one are numbered as if it had never been sent (RocketMQ #6570)."""
     first = writer.append("s", ONE, queue_id=1)
     refusal_of(lambda: writer.append("s", packed((bytes(100_001), b"", 0))["packed"], queue_id=1))
     refusal_of(lambda: writer.append("s", ONE, queue_id=1, expected_next_offset=0))
@@ -228,7 +228,7 @@ def test_refused_append_uses_up_no_queue_offset(writer: RunningWriter) -> None:
 
 
 def test_mismatch_tells_the_actual_next_offset(writer: RunningWriter) -> None:
-    """A compare-and-append that fails tells where the queue goes on; with that number it passes."""
+    """A failed compare-and-append returns the queue's next offset; with that number it passes."""
     writer.append("s", ONE, queue_id=2)
     refusal = refusal_of(lambda: writer.append("s", ONE, queue_id=2, expected_next_offset=99))
     assert refusal.code is grpc.StatusCode.FAILED_PRECONDITION
@@ -252,7 +252,7 @@ def test_greatest_legal_sizes_are_taken(writer: RunningWriter) -> None:
 
 
 def test_inner_batch_has_at_most_32767_messages(tmp_path: Path) -> None:
-    """INNER_NUM is an i16: one message more is refused, as many are stored as one record."""
+    """INNER_NUM is an i16: one more message is refused; exactly as many are stored as one record."""
     with RunningWriter(tmp_path) as writer:
         writer.topics.CreateTopic(topics_pb2.CreateTopicRequest(name="b", attributes={"queue.type": "BatchCQ"}))
         refusal = refusal_of(lambda: writer.append("b", ONE * 32_768))
@@ -262,7 +262,7 @@ def test_inner_batch_has_at_most_32767_messages(tmp_path: Path) -> None:
 
 
 def test_unwritable_batch_creates_no_topic(tmp_path: Path) -> None:
-    """A refused first batch leaves no topic behind, a good one creates it with the default queues."""
+    """A refused first batch creates no topic, a valid one creates it with the default queues."""
     with RunningWriter(tmp_path, default_queues=3) as writer:
         refusal_of(lambda: writer.append("new", b"rubbish"))
         assert not writer.topics.ListTopics(topics_pb2.ListTopicsRequest()).topics
@@ -276,7 +276,7 @@ W = wire_batch((b"m0", P({"WAIT": "true", "TAGS": "TagA"}), 0), (b"msg1", P({"WA
 
 @pytest.mark.parametrize("topic", ["s", "b"])
 def test_every_truncation_of_a_batch_is_refused(writer: RunningWriter, topic: str) -> None:
-    """Cut at any byte but between its messages, packed bytes are no wire batch, and nothing is written."""
+    """Truncated at any byte but between its messages, packed bytes are no wire batch, and nothing is written."""
     before = log_bytes(writer.root)
     for length in range(1, len(W)):
         if length != 44:
@@ -308,15 +308,15 @@ def test_wrong_lengths_are_refused(writer: RunningWriter, at: int, kind: str) ->
     ("method", "junk"),
     [
         ("CommitLogService/AppendBatch", b"\xff"),
-        ("CommitLogService/AppendBatch", b"\x0a\x05ab"),  # cut off
-        ("TopicService/CreateTopic", b"\x0a\x01\xff"),  # a name that is no UTF-8
+        ("CommitLogService/AppendBatch", b"\x0a\x05ab"),  # truncated
+        ("TopicService/CreateTopic", b"\x0a\x01\xff"),  # a name that is not UTF-8
         ("CommitLogService/ReadLog", b"\xff"),
     ],
 )
 def test_bytes_that_are_no_request_are_the_callers_fault(
     writer: RunningWriter, method: str, junk: bytes, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Not INTERNAL, which tells of a bug; and no line in the log, which would be anybody's to fill."""
+    """The code is not INTERNAL, which stands for a bug; the log gets no line, which any client could otherwise fill."""
     kind = writer.channel.unary_stream if method.endswith("ReadLog") else writer.channel.unary_unary
     call = kind(f"/tidemark.v1.{method}", lambda raw: raw, lambda raw: raw)
     refusal = refusal_of(lambda: list(call(junk, timeout=30)))
@@ -325,14 +325,14 @@ def test_bytes_that_are_no_request_are_the_callers_fault(
 
 
 def test_bytes_that_are_no_request_end_a_stream(writer: RunningWriter, capsys: pytest.CaptureFixture[str]) -> None:
-    """With the same refusal."""
+    """The error is the same."""
     call = writer.channel.stream_stream("/tidemark.v1.CommitLogService/AppendStream", lambda raw: raw, lambda raw: raw)
     assert refusal_of(lambda: list(call(iter([b"\xff"]), timeout=30))).reason == "ARGUMENT_ILLEGAL"
     assert "request_failed" not in "".join(capsys.readouterr())
 
 
 def test_a_call_without_a_deadline_is_refused_where_it_has_to_have_one(tmp_path: Path) -> None:
-    """TIDEMARK_REQUIRE_DEADLINE; streams are meant to last, and need none."""
+    """The setting is TIDEMARK_REQUIRE_DEADLINE; streams are long-lived, and need no deadline."""
     with RunningWriter(tmp_path, require_deadline=True) as strict:
         refusal = refusal_of(lambda: strict.log.GetLogInfo(pb.GetLogInfoRequest()))
         assert (refusal.code.name, refusal.reason) == ("INVALID_ARGUMENT", "DEADLINE_MISSING")

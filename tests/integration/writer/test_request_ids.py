@@ -21,13 +21,13 @@ BATCH = pb.AppendBatchRequest(topic="t", packed=wire_batch((b"body", b"", 0)))
 
 
 def answered_id(call: grpc.Call) -> str:
-    """What an answer's trailing metadata tells."""
+    """Return the id in an answer's trailing metadata."""
     (found,) = [value for name, value in call.trailing_metadata() if name == "x-request-id"]
     return str(found)
 
 
 def test_an_answer_has_the_id_of_its_call(writer: RunningWriter) -> None:
-    """The caller's where it has given one, else one that no other call has."""
+    """It is the caller's if it has given one, otherwise a unique one."""
     _, call = writer.log.AppendBatch.with_call(BATCH, metadata=(("x-request-id", "mine-1"),))
     assert answered_id(call) == "mine-1"
     made = {answered_id(writer.log.AppendBatch.with_call(BATCH)[1]) for _ in range(3)}
@@ -37,7 +37,7 @@ def test_an_answer_has_the_id_of_its_call(writer: RunningWriter) -> None:
 
 
 def test_a_stream_has_an_id(writer: RunningWriter) -> None:
-    """One for all of its batches."""
+    """All of its batches share it."""
     entry = pb.AppendStreamRequest.Entry(correlation_id=1, batch=BATCH)
     call = writer.log.AppendStream(iter([pb.AppendStreamRequest(batches=[entry])]), metadata=(("x-request-id", "s1"),))
     assert len(list(call)) == 1
@@ -45,7 +45,7 @@ def test_a_stream_has_an_id(writer: RunningWriter) -> None:
 
 
 def test_a_refusal_tells_the_id(writer: RunningWriter) -> None:
-    """In its details, in metadata, and as a fact of the client's error: what a user can quote."""
+    """Details, metadata and the client error's facts have it, so that a user can quote it."""
     with pytest.raises(grpc.RpcError) as refused:
         writer.log.AppendBatch(pb.AppendBatchRequest(topic="t"), metadata=(("x-request-id", "mine-2"),))
     assert Refusal(refused.value).request_id == "mine-2"
@@ -54,7 +54,7 @@ def test_a_refusal_tells_the_id(writer: RunningWriter) -> None:
 
 
 def test_a_failure_is_logged_under_the_id(writer: RunningWriter, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`request_failed`, of a bug."""
+    """The event is `request_failed`; the failure is a bug."""
     monkeypatch.setattr(writer._server._topic_service, "_topics", None)
     with capture_logs(processors=[merge_contextvars]) as logs, pytest.raises(grpc.RpcError) as failed:
         writer.topics.ListTopics(topics_pb2.ListTopicsRequest(), metadata=(("x-request-id", "mine-3"),))

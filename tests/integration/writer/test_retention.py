@@ -1,4 +1,4 @@
-"""The running writer deletes old log files, and nothing else suffers."""
+"""The running writer deletes old log files, and nothing else is affected."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ YEAR_HOURS = 24 * 365
 
 
 class GatedStorage(DiskStorage):
-    """Log files are deleted while the gate is open; *refuse* is raised instead."""
+    """Log files are deleted only while the gate is open; *refuse* is raised instead."""
 
     def __init__(self) -> None:
         self.gate = threading.Event()
@@ -59,7 +59,7 @@ def wait_until(holds: Callable[[], bool]) -> None:
 
 
 def fill(writer: RunningWriter, count: int = 12, topic: str = "t") -> list[pb.AppendBatchResponse]:
-    """Batches of one message of 20 KB: three in a file."""
+    """Append batches of one message of 20 KB: three fit into a file."""
     return [writer.append(topic, request_id=f"{topic}-{i}", packed=_wire(i)) for i in range(count)]
 
 
@@ -83,7 +83,9 @@ def writer(tmp_path: Path, storage: GatedStorage) -> Iterator[RunningWriter]:
 
 
 def test_files_that_are_built_and_old_go_and_the_log_goes_on(writer: RunningWriter) -> None:
-    """Whole files below the least durable mark; a mark within a file keeps it; appends and reads do not notice."""
+    """Whole files below the minimum durable mark are deleted; a mark within a file keeps it; appends and reads are not
+    affected.
+    """
     answers = fill(writer)
     end = answers[-1].end_physical_offset
     before = log_bytes(writer.root)
@@ -103,7 +105,10 @@ def test_files_that_are_built_and_old_go_and_the_log_goes_on(writer: RunningWrit
 
 
 def test_a_clock_that_is_set_ahead_deletes_nothing_yet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every record is a day old at once; whoever sets the clock back has lost nothing. If it stays so, it was right."""
+    """Every record is a day old at once; after the clock is set back nothing is lost.
+
+    If the jump lasts, it is accepted.
+    """
     settings = {**SHORT, "retention_hours": 12, "retention_clock_grace_ms": 1_000}
     with RunningWriter(tmp_path, **settings) as writer:
         mark_durable(writer.root, fill(writer)[-1].end_physical_offset)
@@ -117,7 +122,7 @@ def test_a_clock_that_is_set_ahead_deletes_nothing_yet(tmp_path: Path, monkeypat
 
 
 def test_the_file_of_the_logs_end_stays(writer: RunningWriter) -> None:
-    """However old, and wholly indexed."""
+    """It may be old and fully indexed."""
     end = fill(writer)[-1].end_physical_offset
     mark_durable(writer.root, end)
     wait_until(lambda: min_offset(writer) == end - end % SIZE)
@@ -128,7 +133,7 @@ def test_the_file_of_the_logs_end_stays(writer: RunningWriter) -> None:
 
 @pytest.mark.parametrize("term", [None, 0])
 def test_nothing_goes_that_is_not_indexed_in_this_term(writer: RunningWriter, term: int | None) -> None:
-    """No marks at all, or those of an older term, which may speak of what was cut."""
+    """There are no marks, or those of an older term, which may cover truncated data."""
     end = fill(writer)[-1].end_physical_offset
     if term is not None:
         mark_durable(writer.root, end, term=term)
@@ -139,7 +144,7 @@ def test_nothing_goes_that_is_not_indexed_in_this_term(writer: RunningWriter, te
 
 
 def test_retention_is_off_by_default(tmp_path: Path) -> None:
-    """Also for a directory whose records are years old."""
+    """This holds for a directory whose records are years old."""
     write_log(tmp_path / "commitlog", SIZE, ({"body": bytes(20_000), "queue_offset": i} for i in range(9)))
     with RunningWriter(tmp_path, commit_log_segment_size_bytes=SIZE, retention_interval_ms=10) as writer:
         mark_durable(tmp_path, writer.info().committed_offset)
@@ -149,7 +154,7 @@ def test_retention_is_off_by_default(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("is_old", [True, False])
 def test_the_age_is_the_records_and_never_the_files(tmp_path: Path, is_old: bool) -> None:
-    """A restored store has new times on old records, and one copied with its times has old ones on new records."""
+    """A restored store has new file times on old records; a copy that keeps its times has old ones on new records."""
     now_ms = time.time_ns() // 1_000_000
     store_ms = now_ms - 2 * YEAR_HOURS * 3_600_000 if is_old else now_ms
     fields = ({"body": bytes(20_000), "queue_offset": i, "store_timestamp": store_ms} for i in range(9))
@@ -167,7 +172,7 @@ def test_the_age_is_the_records_and_never_the_files(tmp_path: Path, is_old: bool
 
 
 def test_a_repeat_of_what_has_expired_is_new(writer: RunningWriter) -> None:
-    """The window still knows its key, and the place is gone; one that is still there is answered again."""
+    """The window still has its key, but the place is gone; a repetition whose original exists gets that answer."""
     answers = fill(writer)
     mark_durable(writer.root, 2 * SIZE + 1)
     wait_until(lambda: min_offset(writer) == 2 * SIZE)
@@ -191,7 +196,7 @@ def test_a_repeat_of_what_expired_before_a_restart_is_new(writer: RunningWriter,
 
 
 def test_appends_go_on_while_a_file_is_deleted(writer: RunningWriter, storage: GatedStorage) -> None:
-    """Deleting a large file takes a disk its time."""
+    """The deletion of a large file takes a disk some time."""
     end = fill(writer)[-1].end_physical_offset
     storage.gate.clear()
     mark_durable(writer.root, end)
@@ -205,7 +210,7 @@ def test_appends_go_on_while_a_file_is_deleted(writer: RunningWriter, storage: G
 
 
 def test_nothing_goes_before_its_queue_numbers_are_on_the_disk(tmp_path: Path, storage: GatedStorage) -> None:
-    """They could not be counted from the log any more. Once they can be saved again, it goes on."""
+    """They could not be counted from the log any more. Once they can be saved again, retention continues."""
     storage.snapshots_fail = True
     with RunningWriter(tmp_path, storage, **SHORT) as writer:
         end = fill(writer)[-1].end_physical_offset
@@ -220,7 +225,7 @@ def test_nothing_goes_before_its_queue_numbers_are_on_the_disk(tmp_path: Path, s
 
 
 def test_a_file_that_cannot_be_deleted_stays_and_is_tried_again(writer: RunningWriter, storage: GatedStorage) -> None:
-    """Readers have it meanwhile, and the writer goes on."""
+    """Readers still have it, and the writer continues."""
     end = fill(writer)[-1].end_physical_offset
     storage.refuse = OSError(30, "Read-only file system")
     mark_durable(writer.root, end)
@@ -232,7 +237,7 @@ def test_a_file_that_cannot_be_deleted_stays_and_is_tried_again(writer: RunningW
 
 
 def test_a_failed_sync_of_the_folder_ends_the_writer(writer: RunningWriter, storage: GatedStorage) -> None:
-    """As any other."""
+    """It is treated like any other failed sync."""
     end = fill(writer)[-1].end_physical_offset
     storage.refuse = FlushFailedError("told to")
     mark_durable(writer.root, end)
@@ -241,7 +246,7 @@ def test_a_failed_sync_of_the_folder_ends_the_writer(writer: RunningWriter, stor
 
 
 def test_a_deleted_file_is_let_go_by_the_log_reader(writer: RunningWriter) -> None:
-    """An idle ReadLog must not keep its place on the disk."""
+    """An idle ReadLog must not keep its disk space occupied."""
     end = fill(writer)[-1].end_physical_offset
     list(writer.log.ReadLog(pb.ReadLogRequest(physical_offset=0), timeout=20))
 

@@ -24,7 +24,7 @@ KEPT = {"TAGS": "a", "KEYS": "k", "WAIT": "true"}
 
 
 def send_back(writer: RunningWriter, place: int, **fields: Any) -> pb.SendBackResponse:
-    """Of the message at *place* in topic t, for group g, unless *fields* say otherwise."""
+    """Send back the message at *place* in topic t, for group g, unless *fields* differ."""
     request = pb.SendBackRequest(**{"group": "g", "topic": "t", "physical_offset": place, **fields})
     answer: pb.SendBackResponse = writer.log.SendBack(request, timeout=30)
     return answer
@@ -36,7 +36,7 @@ def in_topic(root: Path, topic: str) -> list[Record]:
 
 @pytest.mark.parametrize(("asked", "tried", "level"), [(0, 0, 3), (0, 5, 8), (0, 17, 18), (1, 5, 1), (18, 0, 18)])
 def test_message_waits_for_its_next_try(tmp_path: Path, asked: int, tried: int, level: int) -> None:
-    """Level 3 plus the tries so far, or the given one; everything else is the original's, with one try more."""
+    """The level is 3 plus the tries so far, or the given one; everything else is the original's, with one more try."""
     with RunningWriter(tmp_path, max_reconsume_times=100) as writer:
         first = writer.append("t", ORDER, reconsume_times=tried, born_timestamp_ms=1_700_000_000_000)
         answer = send_back(writer, first.physical_offset, delay_level=asked)
@@ -73,7 +73,7 @@ def test_message_waits_for_its_next_try(tmp_path: Path, asked: int, tried: int, 
 def test_message_at_its_limit_is_a_dead_letter(
     tmp_path: Path, settings: dict[str, Any], message: dict[str, str], tried: int, asked: dict[str, int]
 ) -> None:
-    """It is stored at once in %DLQ%group, which is created; the delay level counts for nothing."""
+    """It is stored at once in %DLQ%group, which is created; the delay level is ignored."""
     with RunningWriter(tmp_path, auto_create_topics=True, **settings) as writer:
         first = writer.append("t", wire_batch((b"x", properties(message), 0)), reconsume_times=tried)
         answer = send_back(writer, first.physical_offset, **asked)
@@ -88,7 +88,7 @@ def test_message_at_its_limit_is_a_dead_letter(
 
 
 def test_same_request_is_stored_once(tmp_path: Path) -> None:
-    """Also after a restart; another group, or another message, has a copy of its own."""
+    """This holds after a restart too; another group, or another message, has its own copy."""
     with RunningWriter(tmp_path) as writer:
         places = [writer.append("t", wire_batch((b"x", b"", 0))).physical_offset for _ in range(2)]
         answers = [send_back(writer, places[0]) for _ in range(2)]
@@ -101,7 +101,7 @@ def test_same_request_is_stored_once(tmp_path: Path) -> None:
 
 
 def test_messages_of_an_inner_batch_are_sent_back_one_by_one(tmp_path: Path) -> None:
-    """Each with its own body, properties, flag and identity."""
+    """Each has its own body, properties, flag and identity."""
     with RunningWriter(tmp_path) as writer:
         writer.topics.CreateTopic(topics_pb2.CreateTopicRequest(name="t", attributes={"queue.type": "BatchCQ"}))
         place = writer.append("t", BATCH).physical_offset
@@ -131,7 +131,7 @@ def test_retry_that_fails_again_keeps_its_origin(tmp_path: Path) -> None:
 
 
 def test_place_without_the_message_is_refused(tmp_path: Path) -> None:
-    """Beyond the log, within a record, of another topic, of a deleted topic; and nothing is stored."""
+    """It is past the log, within a record, of another topic, or of a deleted topic; nothing is stored."""
     with RunningWriter(tmp_path) as writer:
         first = writer.append("t", ORDER)
         gone = writer.append("gone", ORDER).physical_offset

@@ -1,4 +1,4 @@
-"""A writer that has started, as a process: what stays for ever is not collected again."""
+"""A started writer, as a process: permanent objects are exempt from garbage collection."""
 
 from __future__ import annotations
 
@@ -27,5 +27,5 @@ asyncio.run(main())
 
 
 def test_a_full_collection_has_little_to_look_at(tmp_path: Path) -> None:
-    """It stops every thread: sixty milliseconds, when it looks at all that was loaded."""
+    """It stops every thread: sixty milliseconds if it visits all loaded objects."""
     subprocess.run([sys.executable, "-c", _PROGRAM, str(tmp_path / "store")], check=True, timeout=120)

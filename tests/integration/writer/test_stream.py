@@ -1,4 +1,4 @@
-"""AppendStream: many batches in flight, in order, each with its own result; back-pressure; clients that vanish."""
+"""AppendStream: many batches in flight, in order, each with its own result; back-pressure; vanished clients."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def results(writer: RunningWriter, frames: list[pb.AppendStreamRequest]) -> list
 
 
 def test_batches_are_appended_in_the_order_they_were_sent(writer: RunningWriter) -> None:
-    """Frames of several batches, all sent at once: places ascend as they were sent, answers name their batch."""
+    """Frames of several batches are sent at once: places ascend in the order of sends, answers name their batch."""
     answers = results(writer, [frame(*(entry(10 * i + j) for j in range(10))) for i in range(50)])
     assert sorted(answer.correlation_id for answer in answers) == list(range(500))
     by_number = {answer.correlation_id: answer.appended for answer in answers}
@@ -52,7 +52,7 @@ def test_batches_are_appended_in_the_order_they_were_sent(writer: RunningWriter)
 
 
 def test_a_bad_batch_in_the_middle_gets_its_own_status(writer: RunningWriter) -> None:
-    """It does not end the stream, and the batches around it are stored densely."""
+    """It does not end the stream, and its neighbours are stored densely."""
     answers = {
         answer.correlation_id: answer
         for answer in results(
@@ -68,7 +68,7 @@ def test_a_bad_batch_in_the_middle_gets_its_own_status(writer: RunningWriter) ->
 
 
 def test_a_batch_of_four_mebibytes_passes(tmp_path: Path) -> None:
-    """The greatest legal body is received, stored and read back, though gRPC's own limit is lower."""
+    """The largest legal body is received, stored and read, though gRPC's own limit is lower."""
     body = bytes(range(256)) * (4_194_304 // 256)
     with RunningWriter(tmp_path, commit_log_segment_size_bytes=16 << 20) as writer:
         (answer,) = results(writer, [frame(entry(1, wire_batch((body, b"", 0))))])
@@ -77,7 +77,7 @@ def test_a_batch_of_four_mebibytes_passes(tmp_path: Path) -> None:
 
 
 def test_too_many_bytes_in_flight_are_refused_with_a_time_to_retry(tmp_path: Path) -> None:
-    """While the disk does not answer, what is beyond the limit gets RESOURCE_EXHAUSTED; later it passes."""
+    """While the disk does not answer, batches beyond the limit get RESOURCE_EXHAUSTED; later they pass."""
     storage = FaultyStorage()
     limits = {"max_in_flight_bytes": 55_000, "max_message_size_bytes": 50_000, "max_stream_in_flight_bytes": 1 << 20}
     with RunningWriter(tmp_path, storage, retry_after_ms=70, **limits) as writer:
@@ -102,7 +102,7 @@ def test_too_many_bytes_in_flight_are_refused_with_a_time_to_retry(tmp_path: Pat
 
 
 def test_one_stream_waits_instead_of_being_refused(tmp_path: Path) -> None:
-    """Beyond its own limit a stream is read no further: everything is stored in the end, in order."""
+    """Beyond its own limit a stream is not read further: everything is stored in the end, in order."""
     storage = FaultyStorage()
     storage.fdatasync_takes_s = 0.01
     with RunningWriter(tmp_path, storage, max_stream_in_flight_bytes=20_000) as writer:
@@ -113,7 +113,7 @@ def test_one_stream_waits_instead_of_being_refused(tmp_path: Path) -> None:
 
 
 def test_one_fdatasync_serves_many_batches(tmp_path: Path) -> None:
-    """Group commit: 300 batches that arrive while a slow disk syncs need far fewer syncs than 300."""
+    """300 batches that arrive during a slow sync need far fewer syncs than 300."""
     storage = FaultyStorage()
     storage.fdatasync_takes_s = 0.005
     with RunningWriter(tmp_path, storage) as writer:
@@ -124,7 +124,7 @@ def test_one_fdatasync_serves_many_batches(tmp_path: Path) -> None:
 
 
 def test_a_client_that_vanishes_leaves_a_working_writer(writer: RunningWriter) -> None:
-    """What it had sent may be stored, whole batches only; the next client appends behind it."""
+    """Its sent batches may be stored, but only whole ones; the next client appends after them."""
 
     def endless() -> Iterator[pb.AppendStreamRequest]:
         for i in range(100_000):
@@ -144,7 +144,7 @@ def test_a_client_that_vanishes_leaves_a_working_writer(writer: RunningWriter) -
 
 
 def test_streams_end_in_order_when_the_writer_stops(tmp_path: Path) -> None:
-    """An idle stream does not hold up a stop; what was in flight is answered before."""
+    """An idle stream does not delay a stop; batches in flight are answered first."""
     with RunningWriter(tmp_path) as writer:
         sent = threading.Event()
 

@@ -1,4 +1,4 @@
-"""Topic administration: shapes, attributes, routes, deletion and numbering that goes on."""
+"""Topic administration: shapes, attributes, routes, deletion and continued numbering."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_created_topic_is_in_rocketmqs_file(writer: RunningWriter) -> None:
 
 
 def test_existing_topic_of_the_same_shape_is_answered_as_it_is(writer: RunningWriter) -> None:
-    """Creating twice is creating once; another shape is ALREADY_EXISTS."""
+    """A repeated creation succeeds; another shape is ALREADY_EXISTS."""
     create(writer, "orders", 6)
     for same in (
         create(writer, "orders", 6),
@@ -78,14 +78,14 @@ def test_existing_topic_of_the_same_shape_is_answered_as_it_is(writer: RunningWr
 def test_wrong_topics_are_refused(
     writer: RunningWriter, name: str, count: int, attributes: dict[str, str], reason: str
 ) -> None:
-    """With the reason, and nothing is created."""
+    """The error has the reason, and nothing is created."""
     request = pb.CreateTopicRequest(name=name, queue_count=count, attributes=attributes)
     assert refusal_of(lambda: writer.topics.CreateTopic(request)).reason == reason
     assert not writer.topics.ListTopics(pb.ListTopicsRequest()).topics
 
 
 def test_describe_tells_each_queues_next_offset(writer: RunningWriter) -> None:
-    """Of the next append."""
+    """It is the offset of the next append."""
     create(writer, "orders", 3)
     writer.append("orders", wire_batch(*[(b"x", b"", 0)] * 5), queue_id=1)
     queues = writer.topics.DescribeTopic(pb.DescribeTopicRequest(name="orders")).queues
@@ -93,7 +93,7 @@ def test_describe_tells_each_queues_next_offset(writer: RunningWriter) -> None:
 
 
 def test_unknown_topic_is_told(tmp_path: Path) -> None:
-    """Describe, delete and, where none is created, route answer NOT_FOUND."""
+    """Describe, delete and, without automatic creation, route answer NOT_FOUND."""
     with RunningWriter(tmp_path, auto_create_topics=False) as writer:
         for call in (
             lambda: writer.topics.DescribeTopic(pb.DescribeTopicRequest(name="no")),
@@ -105,7 +105,7 @@ def test_unknown_topic_is_told(tmp_path: Path) -> None:
 
 
 def test_route_tells_where_a_topic_is_and_whether_it_would_be_created(writer: RunningWriter) -> None:
-    """Name of the store, its address, and the topic as it is or would be; asking creates nothing."""
+    """It has the store's name and address, and the topic as it is or would be; the call creates nothing."""
     create(writer, "orders", 6)
     known = writer.topics.GetRoute(pb.GetRouteRequest(name="orders"))
     unknown = writer.topics.GetRoute(pb.GetRouteRequest(name="new"))
@@ -116,7 +116,9 @@ def test_route_tells_where_a_topic_is_and_whether_it_would_be_created(writer: Ru
 
 
 def test_numbers_of_a_deleted_topic_are_never_used_again(tmp_path: Path) -> None:
-    """Created anew it goes on where it ended, also after a restart without the snapshot; a tombstone says where."""
+    """A topic created again continues at its end, also after a restart without the snapshot; a tombstone has the
+    numbers.
+    """
     with RunningWriter(tmp_path) as writer:
         create(writer, "orders", 2)
         end = writer.append("orders", wire_batch(*[(b"x", b"", 0)] * 5), queue_id=1).end_physical_offset
@@ -135,7 +137,7 @@ def test_numbers_of_a_deleted_topic_are_never_used_again(tmp_path: Path) -> None
 def test_topic_that_others_make_meanwhile_decides_what_it_takes(
     writer: RunningWriter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A compressed message would be right on a topic as it is created by itself, and is refused on one of batches."""
+    """A compressed message is valid for an automatically created topic, and is refused by one of batches."""
 
     async def others_are_faster(self: TopicTable, name: str) -> None:
         await self.create(name, queues=0, attributes={"queue.type": "BatchCQ"})
@@ -147,7 +149,7 @@ def test_topic_that_others_make_meanwhile_decides_what_it_takes(
 
 
 def test_topics_survive_a_restart(tmp_path: Path) -> None:
-    """With everything that was given."""
+    """All given settings are kept."""
     with RunningWriter(tmp_path) as writer:
         before = create(writer, "orders", 3, queue_type="BatchCQ", message_type="NORMAL").topic
     with RunningWriter(tmp_path) as writer:
@@ -161,7 +163,7 @@ def alter(writer: RunningWriter, name: str, **fields: Any) -> pb.Topic:
 
 @pytest.mark.parametrize("queue_type", ["SimpleCQ", "BatchCQ"])
 def test_altered_topic_is_in_the_file_before_the_answer(writer: RunningWriter, queue_type: str) -> None:
-    """Queue counts, permission and attributes change; what is not named stays."""
+    """Queue counts, permission and attributes change; others stay."""
     create(writer, "orders", 4, queue_type=queue_type)
     altered = alter(writer, "orders", write_queue_count=2, permission=4, attributes={"+message.type": "NORMAL"})
     entry = orjson.loads((writer.root / "config" / "topics.json").read_bytes())["topicConfigTable"]["orders"]
@@ -171,7 +173,7 @@ def test_altered_topic_is_in_the_file_before_the_answer(writer: RunningWriter, q
 
 
 def test_altered_topic_takes_what_it_says(writer: RunningWriter) -> None:
-    """More queues at once, none while it may not be written to; the round robin keeps to the write queues."""
+    """More queues are usable at once, none while writing is not permitted; the round robin uses the write queues."""
     create(writer, "orders", 1)
     refusal_of(lambda: writer.append("orders", ONE, queue_id=5))
     alter(writer, "orders", read_queue_count=6, write_queue_count=6)
@@ -197,7 +199,7 @@ def test_altered_topic_takes_what_it_says(writer: RunningWriter) -> None:
 def test_wrong_alterations_change_nothing(
     writer: RunningWriter, name: str, fields: dict[str, Any], reason: str
 ) -> None:
-    """With the reason; not even what of the request was right."""
+    """The error has the reason; even the valid parts of the request have no effect."""
     create(writer, "orders", 3)
     before = (writer.root / "config" / "topics.json").read_bytes()
     assert refusal_of(lambda: alter(writer, name, **fields)).reason == reason
@@ -205,7 +207,7 @@ def test_wrong_alterations_change_nothing(
 
 
 def test_alterations_survive_a_restart(tmp_path: Path) -> None:
-    """With everything else of the topic."""
+    """All other settings of the topic stay."""
     with RunningWriter(tmp_path) as writer:
         create(writer, "orders", 3)
         before = alter(writer, "orders", read_queue_count=9, attributes={"+reserve.time": "-1"})
@@ -214,7 +216,7 @@ def test_alterations_survive_a_restart(tmp_path: Path) -> None:
 
 
 def test_topic_with_attributes_of_a_broker_is_served(tmp_path: Path) -> None:
-    """Values that are refused in a request stay on a topic that a broker has made, and it takes messages."""
+    """Attributes that a request may not set stay on a broker's topic, which accepts messages."""
     attributes = {"cleanup.policy": "COMPACTION", "message.type": "FIFO", "reserve.time": "5", "lite.bind.topic": "x"}
     paths = StorePaths(tmp_path)
     save_topics(paths.topics, {"t": TopicConfig("t", 1, 1, attributes=attributes)}, DiskStorage(), counter=1)

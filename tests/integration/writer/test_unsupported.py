@@ -59,7 +59,7 @@ FORMS: dict[str, Form] = {
 
 @pytest.fixture(scope="module")
 def writer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningWriter]:
-    """A writer with a topic of single messages, `s`, and one of inner batches, `b`."""
+    """Run a writer with a topic of single messages, `s`, and one of inner batches, `b`."""
     with RunningWriter(tmp_path_factory.mktemp("store")) as running:
         running.topics.CreateTopic(topics_pb2.CreateTopicRequest(name="s"))
         running.topics.CreateTopic(topics_pb2.CreateTopicRequest(name="b", attributes={"queue.type": "BatchCQ"}))
@@ -82,7 +82,7 @@ def refused(writer: RunningWriter, request: pb.AppendBatchRequest) -> list[Refus
 @pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
 @pytest.mark.parametrize(("name", "value"), TRANSACTIONS)
 def test_transactional_message_is_refused(writer: RunningWriter, topic: str, form: Form, name: str, value: str) -> None:
-    """In any case of the word true; the error names the property and the remedy."""
+    """Any case of the word true counts; the error names the property and the remedy."""
     request = form(name, value)
     request.topic = topic
     for refusal in refused(writer, request):
@@ -95,7 +95,7 @@ def test_transactional_message_is_refused(writer: RunningWriter, topic: str, for
 @pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
 @pytest.mark.parametrize(("name", "value"), TIMERS)
 def test_timer_message_is_refused(writer: RunningWriter, topic: str, form: Form, name: str, value: str) -> None:
-    """Each name by which a client or broker times a delivery."""
+    """The names are all those by which a client or broker times a delivery."""
     request = form(name, value)
     request.topic = topic
     for refusal in refused(writer, request):
@@ -108,7 +108,7 @@ def test_timer_message_is_refused(writer: RunningWriter, topic: str, form: Form,
 def test_flags_of_a_transaction_are_refused(
     writer: RunningWriter, topic: str, flags: int, producer_group: dict[str, str]
 ) -> None:
-    """Prepared, committed and rolled back, with and without the producer group of a transaction."""
+    """They are prepared, committed and rolled back, with and without the producer group of a transaction."""
     request = _packed((b"x", properties(producer_group), 0))
     request.topic, request.sys_flag = topic, flags
     for refusal in refused(writer, request):
@@ -128,7 +128,7 @@ def test_flags_of_a_transaction_are_refused(
     ids=str,
 )
 def test_other_property_is_stored(writer: RunningWriter, given: dict[str, str]) -> None:
-    """A value that Java does not read as true, and names that only resemble those of RocketMQ."""
+    """The value is not true for Java, or the name only resembles one of RocketMQ's."""
     before = len(stored_records(writer.root))
     for topic in ("s", "b"):
         writer.append(topic, wire_batch(PLAIN, (b"y", properties(given), 0)))
@@ -137,7 +137,7 @@ def test_other_property_is_stored(writer: RunningWriter, given: dict[str, str]) 
 
 
 def test_retry_keeps_the_properties_with_which_its_message_was_stored(tmp_path: Path) -> None:
-    """A group sends back what a broker has stored: there, too, these properties count for nothing then."""
+    """A group sends back a message that a broker has stored, where these properties no longer have an effect."""
     given = properties({"TRAN_MSG": "true", "TIMER_DELIVER_MS": "5", "__STARTDELIVERTIME": "5"})
     with RunningWriter(tmp_path) as writer:
         writer.append("%RETRY%g", wire_batch((b"x", given, 0)), reconsume_times=1)

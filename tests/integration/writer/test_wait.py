@@ -20,19 +20,19 @@ OK = pb.PUT_STATUS_PUT_OK
 
 
 def wire(*waits: str | None) -> bytes:
-    """One message for each value of WAIT; None: without it."""
+    """Return a batch with one message for each value of WAIT; None: without it."""
     return wire_batch(*[(b"x", b"" if wait is None else properties({"WAIT": wait}), 0) for wait in waits])
 
 
 @pytest.fixture
 def storage() -> FaultyStorage:
-    """A disk whose fdatasync a test can hold back."""
+    """Return a disk whose fdatasync a test can block."""
     return FaultyStorage()
 
 
 @pytest.fixture
 def writer(tmp_path: Path, storage: FaultyStorage) -> Iterator[RunningWriter]:
-    """A writer in flush mode `sync` with a topic of single messages, `s`, and one of inner batches, `b`."""
+    """Run a writer in flush mode `sync` with a topic of single messages, `s`, and one of inner batches, `b`."""
     with RunningWriter(tmp_path, storage, sync_flush_timeout_ms=600_000) as running:
         running.topics.CreateTopic(topics_pb2.CreateTopicRequest(name="s"))
         running.topics.CreateTopic(topics_pb2.CreateTopicRequest(name="b", attributes={"queue.type": "BatchCQ"}))
@@ -56,7 +56,7 @@ def writer(tmp_path: Path, storage: FaultyStorage) -> Iterator[RunningWriter]:
 def test_answer_comes_before_the_flush(
     writer: RunningWriter, storage: FaultyStorage, topic: str, packed: bytes, on_request: dict[str, str]
 ) -> None:
-    """Also of a repeat. Nothing is committed before the flush, which follows by itself."""
+    """This includes a duplicate. Nothing is committed before the flush, which follows by itself."""
     storage.fdatasync_gate.clear()
     before = writer.info().committed_offset
     answers = [writer.append(topic, packed, request_id="r", properties=on_request) for _ in range(2)]
@@ -76,12 +76,12 @@ def test_answer_comes_before_the_flush(
 def test_every_other_message_waits_for_its_flush(
     writer: RunningWriter, storage: FaultyStorage, topic: str, packed: bytes, on_request: dict[str, str]
 ) -> None:
-    """Behind one that does not wait, too."""
+    """This includes a message after one that does not wait."""
     storage.fdatasync_gate.clear()
     writer.append(topic, wire("false"))
     request = pb.AppendBatchRequest(topic=topic, packed=packed, properties=on_request)
     pending = writer.log.AppendBatch.future(request, timeout=60)
-    for _ in range(3):  # the writer has taken it long before it has answered these
+    for _ in range(3):  # the writer has received it long before it has answered these
         writer.append(topic, wire("false"))
     assert not pending.done()
     storage.fdatasync_gate.set()
@@ -107,7 +107,7 @@ def test_failed_flush_is_told_to_what_waits(tmp_path: Path) -> None:
     """A message that does not wait is acknowledged before the failure, and may be lost."""
     storage = FaultyStorage()
     with RunningWriter(tmp_path, storage) as writer:
-        writer.append("t", wire("true"))  # which creates the topic
+        writer.append("t", wire("true"))  # creates the topic
         storage.fail_fdatasync = True
         assert writer.append("t", wire("false")).status == OK
         writer.wait_for_end()
