@@ -134,9 +134,7 @@ def command(*arguments: str) -> list[str]:
 
 
 def assert_equal_to_rebuild(store: Path, copy: Path) -> None:
-    """Require that queue files and index of *store* equal those that `tidemark store rebuild` makes of its log without
-    a cluster.
-    """
+    """Require that queue files and index of *store* equal those of a `tidemark store rebuild` without a cluster."""
     shutil.copytree(store, copy)
     done = tidemark("store", "rebuild", str(copy))
     assert done.returncode == 0, done.stdout + done.stderr

@@ -37,9 +37,7 @@ SETTINGS = {"consume_queue_file_size_bytes": 100, "index_slots": 16, "index_entr
 
 @pytest.fixture(scope="module")
 def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a store that a writer filled and a pipeline built to its end: two queues end in the first files, one
-    continues.
-    """
+    """Return a written and fully indexed store: two queues end in the first files, one continues."""
     root = tmp_path_factory.mktemp("template") / "store"
     with RunningWriter(root, commit_log_segment_size_bytes=SIZE) as writer:
         for topic, queue_id, count in (("gone", 0, 4), ("gone", 3, 4), ("lives", 0, 16)):

@@ -1,6 +1,6 @@
-"""Access files, headers and tokens of any form are accepted, or refused by name; no token without its issuer's
-signature
-gives access.
+"""Access files, headers and tokens of any form are accepted, or refused by name.
+
+No token without its issuer's signature gives access.
 """
 
 from __future__ import annotations

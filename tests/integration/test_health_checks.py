@@ -54,9 +54,7 @@ def modules_of(*arguments: str, **settings: object) -> set[str]:
 
 
 def require_cheap(service: str, **settings: object) -> None:
-    """Require that the check imports little more than a bare interpreter: its processor time is the time of its
-    imports.
-    """
+    """Require that the check imports little more than a bare interpreter: imports take most of its processor time."""
     assert is_healthy(service, **settings)
     more = modules_of(str(SCRIPT), service, **settings) - modules_of("-c", "pass")
     assert "socket" in more

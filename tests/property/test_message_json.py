@@ -64,9 +64,7 @@ def part_of(records: list[dict[str, object]]) -> PulledPart:
 
 @given(RECORDS, st.sampled_from(list(BodyEncoding)), st.booleans())
 def test_any_messages(records: list[dict[str, object]], encoding: BodyEncoding, as_broker: bool) -> None:
-    """Bodies and properties have text, escapes and invalid UTF-8; there are IPv6 hosts, inner batches and compressed
-    bodies.
-    """
+    """Bodies and properties have text, escapes and invalid UTF-8; there are IPv6 hosts, batches, compression."""
     part = part_of(records)
     rows = message_rows(part, encoding, as_broker=as_broker)
     written = b"".join(message_json(part, encoding, terminator=b"\n", as_broker=as_broker))

@@ -50,9 +50,7 @@ def test_random_right_histories_pass(data: st.DataObject, steps: int) -> None:
 
 @given(data=st.data(), steps=st.integers(1, 30))
 def test_random_right_group_histories_pass(data: st.DataObject, steps: int) -> None:
-    """There are polls, seeks back, commits at or below the position, failing handlers, and topics that are created
-    again.
-    """
+    """There are polls, seeks back, commits at or below the position, failing handlers, and re-created topics."""
     service = Simulated()
     groups = SimulatedGroups(service).with_handlers()
     orders, fleeting = Queue("orders", 0), Queue("fleeting", 0)

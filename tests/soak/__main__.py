@@ -1,9 +1,8 @@
-"""`python -m tests.soak`: soak the real services and judge what clients saw. `python -m tests.soak FOLDER`: judge the
-kept history of a run again.
+"""`python -m tests.soak`: soak the real services and judge the clients' observations.
 
-SOAK_SECONDS (default 180) is the duration, SOAK_SEED repeats the choices of a run, SOAK_FAULTS=off leaves the processes
-alone, and SOAK_MUTATION puts a fault into the clients. The folder of a failed run is kept, and its path printed. The
-exit status is 1 if a rule was violated.
+`python -m tests.soak FOLDER` judges the kept history of a run again. SOAK_SECONDS (default 180) is the duration,
+SOAK_SEED repeats the choices of a run, SOAK_FAULTS=off leaves the processes alone, and SOAK_MUTATION puts a fault into
+the clients. The folder of a failed run is kept, and its path printed. The exit status is 1 if a rule was violated.
 """
 
 from __future__ import annotations

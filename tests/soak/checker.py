@@ -1,4 +1,4 @@
-"""The judge: which promises a history breaks. A pure function of the history, each rule on its own."""
+"""The judge: the promises that a history breaks. A pure function of the history; the rules are independent."""
 
 from __future__ import annotations
 
@@ -53,15 +53,16 @@ RULES: dict[str, Rule] = {
     "old after new": recreated.handed_out_after_newer,
     "surprise": surprises.surprises,
 }
-DRAINED = ("never handed out", "retry dropped", "dead letter missing")  # rules that time alone can satisfy
-MOST_A_RULE = 20  # told of one rule
+# rules that hold only after a sufficient drain
+DRAINED = ("never handed out", "retry dropped", "dead letter missing")
+MOST_A_RULE = 20  # reported of one rule
 
 
 def check(history: Iterable[Operation]) -> list[Violation]:
-    """All violations, at most MOST_A_RULE of a rule."""
+    """Return all violations, at most MOST_A_RULE of a rule."""
     return check_facts(Facts(history))
 
 
 def check_facts(facts: Facts) -> list[Violation]:
-    """As `check`, of a history that was looked through already."""
+    """Return the same as `check`, for already collected facts."""
     return [Violation(name, text) for name, rule in RULES.items() for text in islice(rule(facts), MOST_A_RULE)]

@@ -1,4 +1,4 @@
-"""Consumers: threads that follow queues from their cursors, and threads that ask everything else."""
+"""Consumers: threads that follow queues from their cursors, and threads that send all other requests."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from tests.soak.questions import Questions
 from tidemark.format.message_id import encode_offset_message_id
 
 _WAIT_MS = 300
-_GAP_S, _PAUSE_S = 0.025, 0.25  # between questions; after one that nobody answered
+_GAP_S, _PAUSE_S = 0.025, 0.25  # between requests; after an unanswered one
 FORMS = ("json", "ndjson", "records")
 ALL_QUEUES = [(topic, queue_id) for topic, count in QUEUES.items() for queue_id in range(count)]
 
 
 class Rest:
-    """Pauses between questions, and when to end. slowness: 1 is full speed."""
+    """Pauses between requests, and the end. slowness: 1 is full speed."""
 
     def __init__(self, stopping: threading.Event, slowness: float) -> None:
         self.stopping = stopping
         self._slowness = slowness
 
     def __call__(self, seconds: float) -> bool:
-        """Pause; whether there is to be another question."""
+        """Pause; return True if another request follows."""
         return not self.stopping.wait(seconds * self._slowness)
 
 
 class Follower:
-    """Pulls all queues in turn, each from where the last answer said to go on."""
+    """Pulls all queues in turn, each from the last next_offset."""
 
     def __init__(self, name: str, url: str, history: HistoryFile, rest: Rest, seed: str) -> None:
         self.name = name
@@ -41,7 +41,7 @@ class Follower:
         self._cursors = dict.fromkeys(ALL_QUEUES, 0)
 
     def run(self) -> None:
-        """Until told to stop."""
+        """Run until it is stopped."""
         while not self._rest.stopping.is_set():
             for topic, queue_id in self._choice.sample(ALL_QUEUES, len(ALL_QUEUES)):
                 self._pull(topic, queue_id)
@@ -64,7 +64,7 @@ class Follower:
 
 
 class Asker:
-    """Asks at random: what was just acknowledged, what is old, bounds, times, the watermark."""
+    """Sends random requests: for recently acknowledged and old messages, bounds, times, the watermark."""
 
     def __init__(self, name: str, url: str, writer_address: str, history: HistoryFile, rest: Rest, seed: str) -> None:
         self.name = name
@@ -77,7 +77,7 @@ class Asker:
         self._began_ms = time.time_ns() // 1_000_000
 
     def run(self) -> None:
-        """Until told to stop."""
+        """Run until it is stopped."""
         kinds: list[Callable[[], Answer | None]] = [
             self._ask_by_id,
             self._ask_by_key,
@@ -100,7 +100,7 @@ class Asker:
             self._max_offsets[answer.topic, answer.queue_id] = answer.max_offset
 
     def _recent(self) -> tuple[Append, int] | None:
-        """An append that was acknowledged lately, and the index of one of its messages."""
+        """Return a recently acknowledged append, and the index of one of its messages."""
         append = self._history.pick_recent(self._choice)
         if append is None or append.topic in CHURNED:
             return None
@@ -125,7 +125,7 @@ class Asker:
         return self._questions.by_key(append.topic, append.contents[i], **arguments)
 
     def _ask_own_write(self) -> Answer | None:
-        """From an offset that was acknowledged, and that may not be visible yet."""
+        """Pull from an acknowledged offset that may not be visible yet."""
         if (recent := self._recent()) is None:
             return None
         append, i = recent
@@ -146,14 +146,14 @@ class Asker:
         return self._questions.bounds(*self._choice.choice(ALL_QUEUES))
 
     def _ask_again(self) -> Answer:
-        """Some stretch that was visible before."""
+        """Pull a range that was visible before."""
         topic, queue_id = self._choice.choice(ALL_QUEUES)
         offset = self._choice.randrange(self._max_offsets[topic, queue_id] + 1)
         return self._questions.pull(topic, queue_id, offset, form=self._choice.choice(FORMS), max_messages=20)
 
 
 def read_everything(url: str, history: HistoryFile, form: str) -> None:
-    """Every queue from its start to its end, as the final state."""
+    """Read every queue from its start to its end, as the final state."""
     questions = Questions(f"final-{form}", url, history, final=True)
     churned = [(topic, queue_id) for topic, count in CHURNED.items() for queue_id in range(count)]
     for topic, queue_id in (*ALL_QUEUES, *churned):

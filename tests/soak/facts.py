@@ -1,4 +1,4 @@
-"""Facts: a history looked through once, in the orders in which rules ask for it."""
+"""Facts: a history read once, in the orders that the rules need."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Queue(NamedTuple):
 
 
 class Violation(NamedTuple):
-    """A promise that was broken, and by what."""
+    """A broken promise with its evidence."""
 
     rule: str
     text: str
@@ -43,7 +43,7 @@ class Sighting(NamedTuple):
 
 
 class Facts:
-    """What rules look at."""
+    """The data that rules use."""
 
     def __init__(self, history: Iterable[Operation]) -> None:
         kinds: defaultdict[type[Operation], list[Any]] = defaultdict(list)
@@ -65,22 +65,22 @@ class Facts:
 
     @cached_property
     def acknowledged(self) -> list[Append]:
-        """Appends with a place."""
+        """Return the appends with a place."""
         return [append for append in self.appends if append.outcome == ACKNOWLEDGED]
 
     @cached_property
     def kept(self) -> list[Append]:
-        """Acknowledged appends whose topic was not deleted afterwards."""
+        """Return the acknowledged appends whose topic was not deleted afterwards."""
         return [append for append in self.acknowledged if not self.is_gone(append)]
 
     @cached_property
     def churned(self) -> frozenset[str]:
-        """Topics that were deleted or created during the run."""
+        """Return the topics that were deleted or created during the run."""
         return frozenset(change.topic for change in self.topic_changes)
 
     @cached_property
     def deletions(self) -> dict[str, list[TopicChange]]:
-        """Deletions of each topic, in their order."""
+        """Return the deletions of each topic, in order."""
         deletions: defaultdict[str, list[TopicChange]] = defaultdict(list)
         for change in sorted(self.topic_changes, key=lambda change: change.completed):
             if change.action == "deleted":
@@ -97,16 +97,16 @@ class Facts:
 
     @cached_property
     def sent(self) -> dict[str, Append]:
-        """By content: the append it was part of."""
+        """Return by content the append that contains it."""
         return {content: append for append in self.appends for content in append.contents}
 
     @cached_property
     def right(self) -> list[Answer]:
-        """Answers that are no failure."""
+        """Return the answers without failure."""
         return [answer for answer in self.answers if answer.outcome == OK]
 
     def sightings(self, *, final_only: bool = False) -> Iterator[Sighting]:
-        """Every message of every answer."""
+        """Yield every message of every answer."""
         for answer in self.right:
             if answer.final or not final_only:
                 for seen in answer.seen:
@@ -114,7 +114,7 @@ class Facts:
 
     @cached_property
     def final(self) -> dict[Queue, dict[int, Seen]]:
-        """What lay in each queue at the end, by queue offset."""
+        """Return the content of each queue at the end, by queue offset."""
         queues: defaultdict[Queue, dict[int, Seen]] = defaultdict(dict)
         for queue, seen, _ in self.sightings(final_only=True):
             queues[queue].setdefault(seen.queue_offset, seen)
@@ -122,7 +122,7 @@ class Facts:
 
     @cached_property
     def first_seen(self) -> dict[str, Sighting]:
-        """By content: where it was seen first."""
+        """Return the first sighting by content."""
         found: dict[str, Sighting] = {}
         for sighting in self.sightings():
             found.setdefault(sighting.seen.content, sighting)
@@ -130,7 +130,7 @@ class Facts:
 
     @cached_property
     def by_queue(self) -> dict[Queue, list[Append]]:
-        """Kept appends of each queue, by queue offset."""
+        """Return the kept appends of each queue, by queue offset."""
         queues: defaultdict[Queue, list[Append]] = defaultdict(list)
         for append in self.kept:
             queues[Queue(append.topic, append.queue_id)].append(append)
@@ -139,7 +139,7 @@ class Facts:
         return queues
 
     def place_of(self, append: Append) -> int | None:
-        """The queue offset of its first message: acknowledged, else as it was seen; None when neither."""
+        """Return the queue offset of its first message: acknowledged, otherwise as it was seen; None if neither."""
         if append.outcome == ACKNOWLEDGED:
             return append.queue_offset
         seen = self.first_seen.get(append.contents[0])
@@ -147,13 +147,13 @@ class Facts:
 
 
 def first_offset(append: Append) -> int:
-    """Queue offset of an acknowledged append's first message."""
+    """Return the queue offset of an acknowledged append's first message."""
     assert append.queue_offset is not None, "it was acknowledged"
     return append.queue_offset
 
 
 def record_at(append: Append, index: int) -> tuple[int, int]:
-    """(start, end) of the record of message *index* of an acknowledged append: of all of them in an inner batch."""
+    """Return (start, end) of the record of message *index* of an acknowledged append; an inner batch has one record."""
     assert append.end_physical_offset is not None, "it was acknowledged"
     starts = append.physical_offsets
     record = index if len(starts) == len(append.contents) else 0

@@ -20,7 +20,7 @@ Lags = dict[str, int]
 
 
 class GroupOffsets:
-    """The offsets of every group, by REST. Each answer goes into the history."""
+    """Reads the offsets of every group by REST. Each answer goes into the history."""
 
     def __init__(self, url: str, history: HistoryFile) -> None:
         self._history = history

@@ -1,7 +1,7 @@
-"""The history of a soak: what each client asked, when, and what it was told. One JSON line an operation.
+"""The history of a soak: each client's requests, their times, and the answers. One JSON line an operation.
 
 Times are seconds of one monotonic clock, [invoked, completed]: an operation took effect somewhere between. A message is
-known by its *content*: its name and its body's CRC, so that a changed body is another content.
+identified by its *content*: its name and its body's CRC, so that a changed body is another content.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ import orjson
 from tests.soak.group_events import GROUP_KINDS, GroupEvent, Handed
 
 UNKNOWN, ACKNOWLEDGED, REFUSED = "UNKNOWN", "ACKNOWLEDGED", "REFUSED"  # outcomes of an Append
-OK, UNAVAILABLE = "OK", "UNAVAILABLE"  # outcomes of an Answer, beside the reasons of problem+json
+OK, UNAVAILABLE = "OK", "UNAVAILABLE"  # outcomes of an Answer, in addition to the reasons of problem+json
 NOT_FOUND, NOT_YET_VISIBLE = "NOT_FOUND", "NOT_YET_VISIBLE"
 
 
 def content_of(name: str, body: bytes) -> str:
-    """What a message is known by."""
+    """Return the identity of a message."""
     return intern(f"{name}/{zlib.crc32(body):08x}")
 
 
 @dataclass(frozen=True, slots=True)
 class Append:
-    """One batch, from its first try to the answer of the last. completed None: its outcome was never known.
+    """One batch, from its first attempt to the answer of the last. completed None: its outcome was never known.
 
-    sequence          the producer's number of this send, where it promises its order; else None
+    sequence          the producer's number of this send, if it promises its order; otherwise None
     physical_offsets  of each record: one a message, or one for a whole inner batch
     """
 
@@ -47,7 +47,7 @@ class Append:
     contents: tuple[str, ...]
     sequence: int | None = None
     expected_next_offset: int | None = None
-    actual_next_offset: int | None = None  # that NEXT_OFFSET_MISMATCH told
+    actual_next_offset: int | None = None  # from NEXT_OFFSET_MISMATCH
     queue_offset: int | None = None
     physical_offsets: tuple[int, ...] = ()
     end_physical_offset: int | None = None
@@ -59,7 +59,7 @@ class Append:
 
 
 class Seen(NamedTuple):
-    """A message as a reader had it. end_offset: behind its record, where the reader could tell."""
+    """A message as a reader had it. end_offset: the end of its record, if the reader knows it."""
 
     queue_id: int
     queue_offset: int
@@ -74,7 +74,7 @@ class Answer:
     """One answer of the query service. kind: pull, records, by_id, by_key, bounds, watermark or offset_by_time.
 
     final      read after the faults had ended, when everything was visible
-    wanted     the content that a lookup asked for
+    wanted     the content that a lookup requested
     skipped    records that were left out because they failed their check
     """
 
@@ -104,7 +104,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Something done to the services, or that one did by itself (action `ended`: nobody had asked for it)."""
+    """A fault of the services, planned or (action `ended`) spontaneous."""
 
     targets: tuple[str, ...]
     action: str
@@ -130,7 +130,7 @@ class HistoryFile:
         self._lock = threading.Lock()
 
     def add(self, operation: Operation) -> None:
-        """Write *operation* down."""
+        """Write *operation*."""
         line = orjson.dumps(
             {"is": _NAMES[type(operation)], **_fields(operation)}, default=tuple, option=orjson.OPT_APPEND_NEWLINE
         )
@@ -140,18 +140,18 @@ class HistoryFile:
                 self.recent.append(operation)
 
     def pick_recent(self, choice: random.Random) -> Append | None:
-        """One of the latest acknowledged appends; None while there is none."""
+        """Return one of the latest acknowledged appends; None while there is none."""
         with self._lock:
             return choice.choice(self.recent) if self.recent else None
 
     def close(self) -> None:
-        """No more will come."""
+        """Close the file."""
         with self._lock:
             self._file.close()
 
 
 def _fields(operation: Operation) -> dict[str, object]:
-    """Those that are not at their defaults: a history is long."""
+    """Return the fields without those at their defaults, because a history is long."""
     fields = type(operation).__dataclass_fields__
     values = {name: getattr(operation, name) for name in fields}
     return {name: value for name, value in values.items() if value != fields[name].default}

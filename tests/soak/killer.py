@@ -1,7 +1,7 @@
-"""Killer: hurts the services at random, and starts again what has ended.
+"""Killer: disturbs the services at random, and restarts ended ones.
 
-Cards of a shuffled deck: each pair of targets and action comes once before any comes again, so that a short run has
-seen them all.
+The disturbances are cards of a shuffled deck: each pair of targets and action comes once before any comes again, so
+that a short run has had all of them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ KILL_DRIVER, KILL_JVM, KILL_WORKER, PAUSE_WORKER = "kill driver", "kill jvm", "k
 
 
 class Card(NamedTuple):
-    """What to do to whom."""
+    """A disturbance and its targets."""
 
     targets: tuple[str, ...]
     action: str
@@ -48,8 +48,8 @@ DECK = (
 )
 _MEAN_GAP_S = 2.0
 _LONGEST_DOWN_S, _LONGEST_PAUSE_S = 1.5, 3.0
-_LONGEST_AFTER_JVM_S = 120.0  # then the pipeline should have ended
-_PATIENCE = 0.8  # how often a card waits for services that work, and have for a while
+_LONGEST_AFTER_JVM_S = 120.0  # after this time the pipeline should have ended
+_PATIENCE = 0.8  # share of cards that wait for services which have been working for a while
 _LONGEST_PEACE_S = 10.0
 
 
@@ -61,7 +61,7 @@ class Killer:
         self._choice = choice
         self._history = history
         self._deck: list[Card] = []
-        self._due: dict[str, float] = {}  # services that are down, and when they are to be started
+        self._due: dict[str, float] = {}  # services that are down, and their start times
         self._at_work_since: dict[str, float] = {}
         self._jvm_killed_at: float | None = None
         self._resting, self._stopping = threading.Event(), threading.Event()
@@ -69,15 +69,15 @@ class Killer:
         self._thread = threading.Thread(target=self._run, name="killer")
 
     def start(self) -> None:
-        """Begin."""
+        """Start."""
         self._thread.start()
 
     def rest(self) -> None:
-        """Hurt nobody any more, but start what ends of what was done to it before."""
+        """Stop disturbing, but restart services that end because of earlier disturbances."""
         self._resting.set()
 
     def stop(self) -> None:
-        """End; everything is running when this returns."""
+        """Stop; everything is running when this returns."""
         self._resting.set()
         self._stopping.set()
         self._thread.join()
@@ -99,7 +99,7 @@ class Killer:
         return min(self._choice.expovariate(1 / _MEAN_GAP_S), 3 * _MEAN_GAP_S)
 
     def _revive(self) -> None:
-        """Start what has ended and is due; note what has ended by itself, or does not although it should."""
+        """Restart ended services that are due; record spontaneous ends, and services that should have ended."""
         now = time.monotonic()
         self._end_what_hangs(now)
         for name, member in self._stack.members.items():
@@ -127,7 +127,7 @@ class Killer:
             member.kill_all()
 
     def _draw(self) -> Card:
-        """The next card whose targets are worth it: running, and mostly at work, not still starting."""
+        """Return the next card with suitable targets: running, and mostly working, not still starting."""
         if not self._deck:
             self._deck = self._choice.sample(DECK, len(DECK))
         patient = self._choice.random() < _PATIENCE
@@ -180,7 +180,7 @@ class Killer:
                 _signal(process, signal.SIGKILL)
 
     def _kill_worker(self, members: list[Member]) -> None:
-        """Spark starts the task again, or gives up: both are right."""
+        """Spark starts the task again, or fails: both are allowed."""
         for member in members:
             if workers := member.parts("worker"):
                 member.asked_to_end = True
@@ -199,7 +199,7 @@ class Killer:
 
 
 def _each(members: list[Member], action: Callable[[Member], None]) -> None:
-    """At the same time: one thread each."""
+    """Run the action concurrently, one thread each."""
     threads = [threading.Thread(target=action, args=(member,)) for member in members]
     for thread in threads:
         thread.start()

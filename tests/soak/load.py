@@ -19,23 +19,23 @@ from tidemark.client import Producer
 from tidemark.client.wire.topic_admin import BATCH_QUEUE
 
 PRODUCERS, MESSAGES_A_BATCH = 8, 4
-MOST_MESSAGES = 200_000  # of a whole run: what the judge keeps in memory
-FULL_SPEED_S = 600.0  # in longer runs consumers ask less often, for the same reason
+MOST_MESSAGES = 200_000  # of a whole run, because the judge keeps them in memory
+FULL_SPEED_S = 600.0  # in longer runs consumers send fewer requests, for the same reason
 MOST_PER_S = 12.0  # batches of one producer
 _JOIN_S = 660.0
 
 
 class Client(Protocol):
-    """A thread's work."""
+    """The work of a thread."""
 
     name: str
 
     def run(self) -> None:
-        """Until told to stop."""
+        """Run until it is stopped."""
 
 
 def create_topics(address: str) -> None:
-    """The topics of a soak: made before faults begin, with queues of both types."""
+    """Create the topics of a soak before faults begin, with queues of both types."""
     with Producer(address, timeout_s=60) as producer:
         for topic, queues in QUEUES.items():
             producer.topics.create(topic, queues=queues, attributes=BATCH_QUEUE if topic in BATCH_TOPICS else {})
@@ -79,22 +79,22 @@ class Load:
     def _run(self, name: str, run: Callable[[], None]) -> None:
         try:
             run()
-        except BaseException as error:  # a client that fails is a finding of the run, told by its end
+        except BaseException as error:  # a client that fails is a finding, which the end of the run reports
             self.failures.append((name, error))
 
     def start(self) -> None:
-        """Begin."""
+        """Start the clients."""
         for thread in (*self._producers, *self._consumers):
             thread.start()
 
     def stop_producers(self, give_up_s: float) -> None:
-        """Send no more, and wait until each append's outcome is known, at most *give_up_s*."""
+        """Stop sending, and wait until each append's outcome is known, at most *give_up_s*."""
         self._pace.give_up = time.monotonic() + give_up_s
         self._pace.stopping.set()
         self._join(self._producers)
 
     def stop_consumers(self) -> None:
-        """Ask no more."""
+        """Stop the consumers."""
         self._consumers_stop.set()
         self._join(self._consumers)
 

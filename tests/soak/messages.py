@@ -1,4 +1,4 @@
-"""Messages of a soak: a name says who sent it, and the whole body follows from the name."""
+"""Messages of a soak: a name identifies its sender, and the whole body follows from the name."""
 
 from __future__ import annotations
 
@@ -17,35 +17,35 @@ _SEPARATOR = b"|"
 
 
 class Named(NamedTuple):
-    """A message to send. Its name is its key, too."""
+    """A message to send. Its name is also its key."""
 
     name: str
     body: bytes
 
     @property
     def content(self) -> str:
-        """What the history knows it by."""
+        """Return its identity in the history."""
         return content_of(self.name, self.body)
 
 
 def named(name: str) -> Named:
-    """The message of this name: mostly short, now and then as long as 40 KB."""
+    """Return the message of this name: usually short, sometimes up to 40 KB."""
     number = zlib.crc32(name.encode())
     length = number % 40_000 if number % 128 == 0 else number % 400
     return Named(name, name.encode() + _SEPARATOR + _FILLER[number % 256 :][:length])
 
 
 def content_of_body(body: bytes) -> str:
-    """The content of a message as it was read."""
+    """Return the content of a message as it was read."""
     name, _, _ = body.partition(_SEPARATOR)
     return content_of(name[:64].decode(errors="replace"), body)
 
 
 def is_keyed(topic: str) -> bool:
-    """Whether its messages are found by key: the index does not know keys inside inner batches."""
+    """Return True if its messages are found by key: the index has no keys of inner batches."""
     return topic not in BATCH_TOPICS
 
 
 def next_name(client: str, number: int) -> str:
-    """The name of a client's message number *number*."""
+    """Return the name of a client's message number *number*."""
     return f"{client}-{number}"

@@ -1,8 +1,7 @@
-"""`python -m tests.soak.mutations`: put each fault of `tests.soak.groups.mutations` into the clients, and require that
-the judge reports it.
+"""`python -m tests.soak.mutations`: require that the judge reports each fault of `tests.soak.groups.mutations`.
 
-SOAK_SECONDS (default 40) is the duration of each soak. The services are left alone, so that only the fault explains a
-violation. The exit status is 1 if the judge misses a fault.
+SOAK_SECONDS (default 40) is the duration of each soak. The services are left alone, so that only the client's fault
+explains a violation. The exit status is 1 if the judge misses a fault.
 """
 
 from __future__ import annotations

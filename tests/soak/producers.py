@@ -1,7 +1,7 @@
-"""Producers: threads that append, and try again until they know what became of it.
+"""Producers: threads that append, and retry until they know the outcome.
 
-A batch is tried again on the same queue with the same request id, so that it is stored once. `OneByOne` is the loop;
-how a batch travels is a `Way`. `Streaming` is the client library's Producer with many sends in flight.
+A batch is retried on the same queue with the same request id, so that it is stored once. `OneByOne` is the loop;
+the transport of a batch is a `Way`. `Streaming` is the client library's Producer with many sends in flight.
 """
 
 from __future__ import annotations
@@ -21,28 +21,28 @@ from tidemark.errors import NextOffsetMismatchError, RejectedError, StoreError
 from tidemark.status import status_of
 
 FOR_EVER_S = 1e6
-_USUAL_TIMEOUT_S, _SHORT_TIMEOUT_S = 5.0, 0.02  # the short one makes lost answers
-_FORGETFUL = 0.1  # how often the first answer is thrown away, as by a client that was started again
-_LONGEST_FORGOTTEN_S = 3.0  # long enough for the writer to be killed and started meanwhile
+_USUAL_TIMEOUT_S, _SHORT_TIMEOUT_S = 5.0, 0.02  # the short one causes lost answers
+_FORGETFUL = 0.1  # share of first answers that are discarded, as by a restarted client
+_LONGEST_FORGOTTEN_S = 3.0  # long enough for a kill and a restart of the writer in between
 _PAUSE_S = 0.1
 _MAX_IN_FLIGHT = 16
 
 
 class Pace:
-    """When producers send, and when they end. per_s: batches a second of one producer."""
+    """The times of sends, and their end. per_s: batches a second of one producer."""
 
     def __init__(self, per_s: float) -> None:
         self.stopping = threading.Event()
-        self.give_up = FOR_EVER_S  # monotonic time at which unknown outcomes are left unknown
+        self.give_up = FOR_EVER_S  # monotonic time after which unknown outcomes are not retried
         self._gap_s = 1 / per_s
 
     def rest(self, choice: random.Random) -> bool:
-        """Wait for the next send; whether there is to be one."""
+        """Wait for the next send; return True if there is one."""
         return not self.stopping.wait(choice.uniform(0, 2 * self._gap_s))
 
 
 class OneByOne:
-    """Sends batch after batch, each to certainty."""
+    """Sends batch after batch, each until its outcome is known."""
 
     def __init__(self, name: str, way: Way, topics: Sequence[str], pace: Pace, history: HistoryFile, seed: str) -> None:
         self.name = name
@@ -55,13 +55,13 @@ class OneByOne:
         self._next: dict[int, int] = {}  # of the LEDGER's queues, as far as this producer knows
 
     def run(self) -> None:
-        """Until the pace says stop."""
+        """Run until the pace ends."""
         while self._pace.rest(self._choice):
             self.send_one()
         self.close()
 
     def send_one(self) -> None:
-        """Send one batch to certainty."""
+        """Send one batch until its outcome is known."""
         self._history.add(self._send(self._make()))
 
     def close(self) -> None:
@@ -115,11 +115,11 @@ class Streaming:
         self._history = history
         self._choice = random.Random(f"{seed}-{name}")
         self._room = threading.Semaphore(_MAX_IN_FLIGHT)
-        self._open: dict[int, tuple[Batch, float]] = {}  # by sequence, what has no answer yet
+        self._open: dict[int, tuple[Batch, float]] = {}  # unanswered sends by sequence
         self._lock = threading.Lock()
 
     def run(self) -> None:
-        """Until the pace says stop and everything is answered, or given up."""
+        """Run until the pace ends and everything is answered, or given up."""
         sequence = 0
         while self._pace.rest(self._choice):
             for _ in range(self._choice.randrange(1, 6)):
@@ -133,7 +133,7 @@ class Streaming:
                     _append(self.name, batch, invoked, UNKNOWN, sequence=number, reason="no answer in time")
                 )
             given_up, self._open = bool(self._open), {}
-        if not given_up:  # else it would wait for the answers that do not come
+        if not given_up:  # otherwise it would wait for the answers that do not come
             self._producer.close()
 
     def _send(self, sequence: int) -> None:
@@ -186,7 +186,7 @@ def _append(
     attempts: int = 1,
     actual: int | None = None,
 ) -> Append:
-    """As the history has it; it is over now, unless its outcome is unknown."""
+    """Return the append for the history; it is completed now, unless its outcome is unknown."""
     return Append(
         client,
         batch.topic,

@@ -1,4 +1,4 @@
-"""Questions: one REST request each, and its answer as the history has it."""
+"""Questions: one REST request each, with its answer in the history's form."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from tidemark.format.sys_flag import INNER_BATCH_FLAGS
 Json = dict[str, Any]
 Facts = dict[str, Any]
 _TIMEOUT_S = 6.0  # longer than any wait_ms
-_UNAVAILABLE_REASONS = frozenset({"STORE_CLOSED"})  # an answer of a service that is being stopped
+_UNAVAILABLE_REASONS = frozenset({"STORE_CLOSED"})  # an answer of a stopping service
 _RECORDS, _NDJSON = "application/octet-stream", "application/x-ndjson"
 
 
 class Questions:
-    """Asks the query service for one client. Every answer goes into the history."""
+    """Sends requests of one client to the query service. Every answer goes into the history."""
 
     def __init__(self, client: str, url: str, history: HistoryFile, *, final: bool = False) -> None:
         self._client = client
@@ -38,7 +38,7 @@ class Questions:
         self._http.close()
 
     def pull(self, topic: str, queue_id: int, offset: int | str, *, form: str = "json", **arguments: Any) -> Answer:
-        """Messages from *offset* on. form: json, ndjson, or records (as stored, with whole inner batches)."""
+        """Pull messages from *offset* on. form: json, ndjson, or records (as stored, with whole inner batches)."""
         kind, accept = {"records": ("records", _RECORDS), "ndjson": ("pull", _NDJSON)}.get(form, ("pull", "*/*"))
         known: Facts = {
             "topic": topic,
@@ -49,26 +49,26 @@ class Questions:
         return self._ask(kind, path, known, _pulled, {"offset": offset, **arguments}, accept=accept)
 
     def bounds(self, topic: str, queue_id: int) -> Answer:
-        """Minimum and maximum offset."""
+        """Return minimum and maximum offset."""
         known: Facts = {"topic": topic, "queue_id": queue_id}
         return self._ask("bounds", f"/v1/topics/{topic}/queues/{queue_id}", known, _with_bounds)
 
     def watermark(self) -> Answer:
-        """How far may be read."""
+        """Return the watermark."""
         return self._ask("watermark", "/v1/watermark", {}, _positioned)
 
     def offset_at(self, topic: str, queue_id: int, time_ms: int, boundary: str) -> Answer:
-        """Queue offset by store time."""
+        """Return a queue offset by store time."""
         known: Facts = {"topic": topic, "queue_id": queue_id, "time_ms": time_ms, "boundary": boundary}
         path = f"/v1/topics/{topic}/queues/{queue_id}/offset"
         return self._ask("offset_by_time", path, known, _timed, {"time": time_ms, "boundary": boundary})
 
     def by_id(self, topic: str, content: str, path: str, **arguments: Any) -> Answer:
-        """The message *content*, by the path of its id or place."""
+        """Look up the message *content* by the path of its id or place."""
         return self._ask("by_id", path, {"topic": topic, "wanted": content}, _looked_up, arguments)
 
     def by_key(self, topic: str, content: str, **arguments: Any) -> Answer:
-        """The message *content* by key=, its name, or by unique_key=."""
+        """Look up the message *content* by key=, its name, or by unique_key=."""
         known: Facts = {"topic": topic, "wanted": content}
         return self._ask("by_key", f"/v1/topics/{topic}/messages", known, _found, arguments)
 
@@ -169,7 +169,7 @@ def _seen(row: Json, queue_id: int) -> Seen:
 
 
 def _seen_in_records(data: bytes) -> list[Seen]:
-    """Messages of records as stored; their ends are known, too."""
+    """Return the messages of records as stored, with their ends."""
     seen: list[Seen] = []
     at = 0
     while at < len(data):

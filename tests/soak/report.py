@@ -1,4 +1,4 @@
-"""Counts of a soak, and for how long clients had to wait. The latter are told, not judged."""
+"""Counts of a soak, and the clients' waiting times. The times are reported, not judged."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _EPOCH = re.compile(rb'"event": ?"epoch_finished"')
 
 
 def report(facts: Facts, logs: Path) -> Iterator[str]:
-    """Lines to print."""
+    """Yield the lines to print."""
     yield from _appends(facts)
     yield from _answers(facts)
     yield from _groups(facts)
@@ -80,11 +80,11 @@ def _counts(counter: Counter[str]) -> str:
     return ", ".join(f"{count} {name}" for name, count in sorted(counter.items())) or "none"
 
 
-# -- how long it took after a fault -----------------------------------------------------------------------------------
+# -- delays after a fault -----------------------------------------------------------------------------------------
 
 
 def _waits(facts: Facts) -> Iterator[str]:
-    """For each kind of fault, the longest time until clients were served again; - where nobody asked any more."""
+    """Yield, for each kind of fault, the longest time until clients were served again; - without further requests."""
     appends = _Successes((append.invoked, append.completed) for append in facts.acknowledged)
     pulls = _Successes((answer.invoked, answer.completed) for answer in facts.right if answer.kind == "pull")
     visible = _Visibility(facts)
@@ -100,12 +100,12 @@ def _waits(facts: Facts) -> Iterator[str]:
 
 
 class _Successes:
-    """Operations that succeeded: how soon does one succeed that began after a time?"""
+    """Successful operations: the time until the first success that began after a given time."""
 
     def __init__(self, spans: Iterable[tuple[float, float | None]]) -> None:
         rows = sorted((invoked, completed) for invoked, completed in spans if completed is not None)
         self._invoked = [invoked for invoked, _ in rows]
-        self._first: list[float] = []  # of all that began then or later, the earliest completion
+        self._first: list[float] = []  # the earliest completion of all that began then or later
         for _, completed in reversed(rows):
             self._first.append(min(completed, self._first[-1]) if self._first else completed)
         self._first.reverse()
@@ -116,13 +116,16 @@ class _Successes:
 
 
 class _Visibility:
-    """How soon was something visible that was sent after a time? A duplicate may have been visible before."""
+    """The time until a message is visible that was sent after a given time.
+
+    A duplicate may have been visible before.
+    """
 
     def __init__(self, facts: Facts) -> None:
         new = [append for append in facts.acknowledged if not append.duplicate]
         rows = sorted((append.invoked, append.end_physical_offset or 0) for append in new)
         self._times = [time for time, _ in rows]
-        self._least: list[int] = []  # of all sent then or later, the least end
+        self._least: list[int] = []  # the least end of all sent then or later
         for _, end in reversed(rows):
             self._least.append(min(end, self._least[-1]) if self._least else end)
         self._least.reverse()

@@ -1,4 +1,4 @@
-"""One soak: a stack under load and faults for some time, then rest, a last reading, and judgement."""
+"""One soak: a stack under load and faults for some time, then rest, a final reading, and judgement."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from tests.soak.stack import Stack
 from tests.soak.store_check import check_store
 from tidemark.local.local_stack import PIPELINE
 
-_RECOVERY_S = 600.0  # after the faults, until everything is answered and visible: a bound for what never comes
+_RECOVERY_S = 600.0  # after the faults, until everything is answered and visible: a limit for events that never come
 _FIRST_START_S = 600.0
 HISTORY = "history.jsonl"
 Say = Callable[[str], None]
 
 
 def run(folder: Path, seconds: float, seed: str, say: Say, *, faults: bool = True) -> list[Violation]:
-    """Soak a new store below *folder* for *seconds*, and judge what clients saw; prints counts by *say*.
+    """Soak a new store below *folder* for *seconds*, judge the clients' observations, and print counts by *say*.
 
     faults: kill, pause and stop the processes.
     """
@@ -60,7 +60,7 @@ def run(folder: Path, seconds: float, seed: str, say: Say, *, faults: bool = Tru
 
 
 def _wait_until_at_work(stack: Stack) -> None:
-    """Faults begin when everything runs: who starts with a broken stack learns nothing."""
+    """Wait until everything runs before faults begin: a soak of a broken stack shows nothing."""
     deadline = time.monotonic() + _FIRST_START_S
     pipeline = stack.members[PIPELINE]
     while not pipeline.is_at_work:
@@ -95,7 +95,7 @@ def _soak(
         say("waiting until every group has every message")
         drain_groups(stack.query_url, history)
     finally:
-        killer.stop()  # nobody else starts what has been stopped
+        killer.stop()  # no other code restarts stopped services
     load.stop_consumers()
     for form in ("json", "records"):
         read_everything(stack.query_url, history, form)
@@ -106,7 +106,7 @@ def _soak(
 
 
 def _wait_until_visible(stack: Stack, history: HistoryFile) -> list[Violation]:
-    """Everything comes back by itself."""
+    """Wait for recovery without intervention."""
     questions = Questions("referee", stack.query_url, history)
     deadline = time.monotonic() + _RECOVERY_S
     while True:
@@ -120,13 +120,13 @@ def _wait_until_visible(stack: Stack, history: HistoryFile) -> list[Violation]:
 
 
 def _never_answered(facts: Facts) -> list[Violation]:
-    """Who keeps on asking learns what became of an append."""
+    """Report appends without an outcome: a client that keeps retrying must learn it."""
     open_ends = [append for append in facts.appends if append.outcome == UNKNOWN]
     return [Violation("no recovery", f"{append.contents[0]}: {append.reason}") for append in open_ends]
 
 
 def _stop(stack: Stack) -> list[Violation]:
-    """SIGTERM ends each with exit status 0, and nothing is left behind."""
+    """Report services that SIGTERM does not end with exit status 0, and processes that are left."""
     faults = [f"{name} ended with {status}" for name, status in stack.stop().items() if status != 0]
     faults += [f"{name} is not running" for name, member in stack.members.items() if not member.asked_to_end]
     faults += [f"left behind: {process}" for process in stack.left_behind()]

@@ -1,4 +1,4 @@
-"""Stack: the services and the consumer process, as processes that may be hurt, on ports that stay the same."""
+"""Stack: the services and the consumer process, as processes that may be killed, on constant ports."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tidemark.local.child_service import Service
 from tidemark.local.local_stack import PIPELINE, QUERY, START_ORDER, WRITER
 from tidemark.settings.registry import service_module
 
-SIZES = {  # small: a few minutes are to see many files and hand-overs
+SIZES = {  # small, so that a few minutes have many files and hand-overs
     "COMMIT_LOG_SEGMENT_SIZE_BYTES": 1 << 20,
     "CONSUME_QUEUE_FILE_SIZE_BYTES": 4_000,
     "BATCH_CONSUME_QUEUE_FILE_SIZE_BYTES": 4_600,
@@ -44,7 +44,7 @@ _STOP_TIMEOUT_S = 60.0
 
 
 class Member:
-    """One service of the stack over its restarts. Each start has a log of its own."""
+    """One service of the stack over its restarts. Each start has its own log."""
 
     def __init__(self, name: str, environment: dict[str, str], logs: Path, arguments: list[str] | None = None) -> None:
         self.name = name
@@ -52,7 +52,7 @@ class Member:
         self.logs = logs
         self.arguments = arguments or _MODULES[name]
         self.starts = 0
-        self.asked_to_end = False  # killed or stopped by us, or a part of it was
+        self.asked_to_end = False  # killed or stopped by the soak, or a part of it was
         self._service: Service | None = None
         self._sessions: list[int] = []
 
@@ -66,65 +66,65 @@ class Member:
 
     @property
     def service(self) -> Service:
-        """Its latest process."""
+        """Return its latest process."""
         assert self._service is not None, "it was started"
         return self._service
 
     @property
     def is_running(self) -> bool:
-        """Whether its process is there, stopped or not."""
+        """Return True if its process exists, stopped or not."""
         return self._service is not None and self._service.exit_status is None
 
     @property
     def is_at_work(self) -> bool:
-        """Whether it is running and has said that it has started."""
+        """Return True if it is running and has logged its start."""
         return self.is_running and f'"{self.name}_started"'.encode() in self.service.log_path.read_bytes()
 
     def processes(self) -> list[psutil.Process]:
-        """Everything that its latest start has started: Spark's JVM and Python processes are in groups of their own."""
+        """Return all processes of its latest start: Spark's JVM and Python processes are in groups of their own."""
         return self._of_session(self.service.pid)
 
     def parts(self, kind: str) -> list[psutil.Process]:
-        """Its JVM (`jvm`), or its Python processes behind it (`worker`)."""
+        """Return its JVM (`jvm`), or the JVM's Python processes (`worker`)."""
         found = [process for process in self.processes() if process.pid != self.service.pid]
         return [process for process in found if _is_java(process) == (kind == "jvm")]
 
     def signal_all(self, number: signal.Signals) -> None:
-        """Send *number* to everything it has started."""
+        """Send *number* to all its processes."""
         for process in self.processes():
             with contextlib.suppress(psutil.NoSuchProcess):
                 process.send_signal(number)
 
     def kill_all(self) -> None:
-        """kill -9 of everything it has started."""
+        """Send SIGKILL to all its processes."""
         self.asked_to_end = True
         self.signal_all(signal.SIGKILL)
         self.service.kill()
-        self.signal_all(signal.SIGKILL)  # what was forked meanwhile
+        self.signal_all(signal.SIGKILL)  # processes that were forked meanwhile
 
     def kill_driver(self) -> None:
-        """kill -9 of its process alone: what it has started has to notice."""
+        """Send SIGKILL only to its main process: its child processes must notice."""
         self.asked_to_end = True
         with contextlib.suppress(ProcessLookupError):
             os.kill(self.service.pid, signal.SIGKILL)
         self.service.wait(_STOP_TIMEOUT_S)
 
     def terminate(self) -> None:
-        """SIGTERM; `stop` waits."""
+        """Send SIGTERM; `stop` waits."""
         self.asked_to_end = True
         with contextlib.suppress(ProcessLookupError):
             os.kill(self.service.pid, signal.SIGTERM)
 
     def wait(self) -> int | None:
-        """Its exit status; None when it does not end."""
+        """Return its exit status; None if it does not end."""
         return self.service.wait(_STOP_TIMEOUT_S)
 
     def left_behind(self) -> list[psutil.Process]:
-        """Processes of any start that are still there."""
+        """Return the remaining processes of any start."""
         return [process for session in self._sessions for process in self._of_session(session)]
 
     def _of_session(self, session: int) -> list[psutil.Process]:
-        root = self.environment["TIDEMARK_STORE_ROOT"]  # another process may have been given this number since
+        root = self.environment["TIDEMARK_STORE_ROOT"]  # another process may have got this number since
         found = [process for process in psutil.process_iter() if _session_of(process) == session]
         return [process for process in found if _store_of(process) == root]
 
@@ -162,7 +162,7 @@ class Stack:
         self.members[CONSUMERS].start()
 
     def stop(self) -> dict[str, int | None]:
-        """SIGTERM, consumers first, to those that run; their exit statuses by name, None for one that does not end."""
+        """Send SIGTERM to running members, consumers first; return exit statuses by name (None: it keeps running)."""
         statuses: dict[str, int | None] = {}
         for name in reversed(_ORDER):
             member = self.members[name]
@@ -172,7 +172,7 @@ class Stack:
         return statuses
 
     def kill(self) -> None:
-        """End everything that is still there."""
+        """Kill all remaining processes."""
         for member in self.members.values():
             if member.starts:
                 member.kill_all()
@@ -181,7 +181,7 @@ class Stack:
                     process.kill()
 
     def left_behind(self, within_s: float = 20.0) -> list[str]:
-        """Command lines of processes that outlive their service by more than *within_s*."""
+        """Return command lines of processes that outlive their service by more than *within_s*."""
         deadline = time.monotonic() + within_s
         while processes := [process for member in self.members.values() for process in member.left_behind()]:
             if time.monotonic() > deadline:
@@ -191,7 +191,7 @@ class Stack:
 
 
 def _new_folder(folder: Path) -> Path:
-    """Make *folder*, or where it exists a folder of the same name with a number."""
+    """Make *folder*, or if it exists a folder of the same name with a number."""
     for number in itertools.count(1):
         made = folder if number == 1 else folder.with_name(f"{folder.name}-{number}")
         with contextlib.suppress(FileExistsError):
@@ -224,7 +224,7 @@ def _is_java(process: psutil.Process) -> bool:
 
 
 def _free_ports(choice: random.Random) -> Iterable[int]:
-    """Two ports below those that outgoing connections are given: nobody takes them while a service is down."""
+    """Yield two ports below the range of outgoing connections, so that they stay free while a service is down."""
     ports: list[int] = []
     while len(ports) < 2:
         port = choice.randrange(20_000, 32_000)

@@ -1,4 +1,4 @@
-"""What lies on disk at the end: queues and index must be those that one pass over the log makes elsewhere."""
+"""The files at the end: queues and index must equal those of one pass over the log elsewhere."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SETTINGS = {name.lower(): size for name, size in SIZES.items()}
 
 
 def check_store(store: Path, scratch: Path) -> list[Violation]:
-    """Look at a store that was stopped in order."""
+    """Check a store that was stopped in order."""
     return [Violation(RULE, text) for text in _faults(store, scratch)]
 
 

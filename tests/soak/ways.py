@@ -1,4 +1,4 @@
-"""Ways a batch travels to the writer: gRPC with packed bytes or spelled-out messages, or HTTP by the query service."""
+"""Transports of a batch to the writer: gRPC with packed bytes or separate messages, or HTTP by the query service."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tidemark.v1.commit_log_pb2_grpc import CommitLogServiceStub
 
 
 class Batch(NamedTuple):
-    """What is sent, and where to."""
+    """A batch with its destination."""
 
     topic: str
     queue_id: int
@@ -31,7 +31,7 @@ class Batch(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where the writer says a batch lies."""
+    """The place of a batch, from the writer's answer."""
 
     queue_offset: int
     physical_offsets: tuple[int, ...]
@@ -42,17 +42,17 @@ class Place(NamedTuple):
 
 
 class Way(Protocol):
-    """How a batch travels."""
+    """A transport of batches."""
 
     def append(self, batch: Batch, timeout_s: float) -> Place | None:
-        """Its place; None for "stored, but not acknowledged yet". Raises a StoreError."""
+        """Return its place; None for "stored, but not acknowledged yet". Raises a StoreError."""
 
     def close(self) -> None:
         """Close connections."""
 
 
 class OverGrpc:
-    """AppendBatch. packed: RocketMQ's wire batch; else the messages spelled out."""
+    """AppendBatch. packed: RocketMQ's wire batch; otherwise separate messages."""
 
     def __init__(self, address: str, *, packed: bool) -> None:
         self._channel = open_channel(address)

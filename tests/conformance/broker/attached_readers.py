@@ -1,4 +1,4 @@
-"""Readers of an attached facade, on threads: a consumer a queue, and one that watches the watermark."""
+"""Readers of an attached query service, on threads: one consumer per queue, and one that watches the watermark."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _PAUSE_S = 0.005
 
 
 class Reader(threading.Thread):
-    """Looks until it is told to stop; *failure*: what it failed with."""
+    """Reads until it is stopped; *failure*: the error that ended it."""
 
     def __init__(self, name: str, stopping: threading.Event) -> None:
         super().__init__(name=name)
@@ -30,12 +30,12 @@ class Reader(threading.Thread):
             self.failure = error
 
     def look(self, client: httpx.Client) -> None:
-        """Once."""
+        """Read once."""
         raise NotImplementedError
 
 
 class Consumer(Reader):
-    """Long-polls one queue of ours from its beginning; seen: every message in the order it came."""
+    """Long-polls one queue of the query service from its beginning; seen: every message in the order of arrival."""
 
     def __init__(self, url: str, topic: str, queue_id: int, stopping: threading.Event) -> None:
         super().__init__(f"{topic}-{queue_id}", stopping)
@@ -45,7 +45,7 @@ class Consumer(Reader):
         self.gone = 0  # messages that had expired before they were read
 
     def look(self, client: httpx.Client) -> None:
-        """One pull."""
+        """Pull once."""
         response = client.get(self._url, params={"offset": self.next_offset, "max_messages": 50, "wait_ms": 200})
         answer = response.json()
         if response.status_code == 410:
@@ -64,7 +64,7 @@ class Consumer(Reader):
 
 
 class Watcher(Reader):
-    """Looks at our watermark all the time: it never goes back within a term, nor above what is committed."""
+    """Reads the watermark continually: it never goes back within a term, nor above the committed offset."""
 
     def __init__(self, url: str, stopping: threading.Event) -> None:
         super().__init__("watcher", stopping)
@@ -73,7 +73,7 @@ class Watcher(Reader):
         self.looks: Counter[int] = Counter()  # by term
 
     def look(self, client: httpx.Client) -> None:
-        """One look."""
+        """Read it once."""
         answer = client.get(self._url).json()
         now = (answer["watermark"]["term"], answer["watermark"]["physical_offset"])
         assert now >= self._last, f"the watermark went back from {self._last} to {now}"
@@ -83,7 +83,7 @@ class Watcher(Reader):
 
 
 class Readers:
-    """Consumers of all queues and a watcher, until the block ends; raises what one of them failed with."""
+    """Consumers of all queues and a watcher, until the block ends; raises the failure of one of them."""
 
     def __init__(self, url: str) -> None:
         self._stopping = threading.Event()
@@ -109,7 +109,7 @@ class Readers:
             reader.join()
 
     def require_no_failure(self) -> None:
-        """Raise it."""
+        """Raise a failure, if there is one."""
         for reader in self._all:
             if reader.failure is not None:
                 raise reader.failure

@@ -10,7 +10,7 @@ QUEUES = {"orders": 3, "packed": 2, "payments": 2}  # by topic; `packed` has Bat
 
 
 class Sender:
-    """Sends seeded messages of all kinds with the broker's own client; sent: (queue offset, body) told, by queue."""
+    """Sends seeded messages of all kinds with the broker's client; sent: acknowledged (queue offset, body) by queue."""
 
     def __init__(self, client: RocketClient, seed: int) -> None:
         self._client = client

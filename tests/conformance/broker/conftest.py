@@ -28,7 +28,7 @@ def broker_version(request: pytest.FixtureRequest) -> Iterator[str]:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Rounds, kills, messages, seeds."""
+    """Print rounds, kills, messages and seeds."""
     if COUNTS:
         terminalreporter.section("rounds with a real broker")
         for name, count in sorted(COUNTS.items()):

@@ -1,4 +1,4 @@
-"""What the rounds did, for the summary at the end of the run."""
+"""Counts of the rounds, for the summary at the end of the run."""
 
 from __future__ import annotations
 

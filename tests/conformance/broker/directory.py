@@ -1,4 +1,4 @@
-"""A store's directory as files: what may lie there, and what two directories must have in common."""
+"""A store's directory as files: the allowed files, and the common content of two directories."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _NAME_LENGTHS = {"commitlog": 20, "index": 17}
 
 
 def copy_store(source: Path, target: Path) -> Path:
-    """A copy that keeps holes."""
+    """Copy a store and keep its holes."""
     subprocess.run(["cp", "-a", "--sparse=always", str(source), str(target)], check=True)
     return target
 
@@ -26,7 +26,7 @@ def drop_derived(root: Path) -> None:
 
 
 def check_nothing_foreign(root: Path) -> None:
-    """In the folders that a broker loads lies nothing but its own kinds of files, of one size in each folder."""
+    """Check that the folders that a broker loads contain only its own kinds of files, of one size in each folder."""
     for folder in ("commitlog", "index"):
         _check_folder(root / folder, _NAME_LENGTHS[folder])
     for folder in _UNITS:
@@ -45,7 +45,7 @@ def _check_folder(folder: Path, name_length: int) -> None:
 
 
 def queue_units(root: Path, *, below: int) -> dict[str, bytes]:
-    """By file: the units, from the first on, of records that start below physical offset *below*; not empty ones."""
+    """Return the non-empty units, by file, of records that start below physical offset *below*."""
     found = {}
     for folder, size in _UNITS.items():
         for path in sorted((root / folder).glob("*/*/*")):

@@ -1,4 +1,4 @@
-"""The sizes of a store's files, as a broker's settings and as ours."""
+"""The sizes of a store's files, as settings of a broker and of Tidemark."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class FileSizes:
     index_entries: int = 2_000
 
     def as_broker_settings(self) -> dict[str, int]:
-        """Lines of broker.conf."""
+        """Return lines of broker.conf."""
         return {
             "mappedFileSizeCommitLog": self.commit_log,
             "mappedFileSizeConsumeQueue": self.consume_queue,
@@ -26,7 +26,7 @@ class FileSizes:
         }
 
     def as_environment(self) -> dict[str, str]:
-        """TIDEMARK_ settings of writer, pipeline and query."""
+        """Return TIDEMARK_ settings of writer, pipeline and query."""
         sizes = {
             "COMMIT_LOG_SEGMENT_SIZE_BYTES": self.commit_log,
             "CONSUME_QUEUE_FILE_SIZE_BYTES": self.consume_queue,

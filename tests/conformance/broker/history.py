@@ -1,4 +1,4 @@
-"""History: what was sent on which promise, and whether what is read keeps them all."""
+"""History: the sent messages with their promises, and the check that reads keep all of them."""
 
 from __future__ import annotations
 
@@ -12,55 +12,55 @@ Reading = dict[Queue, list[Answer]]  # every message of every queue, in order
 
 
 class History:
-    """Over all legs of a round, whichever side took the messages. Messages are known by their bodies.
+    """The history over all legs of a round, on both sides. Messages are identified by their bodies.
 
-    Delayed ones may be shown again: a killed broker's schedule starts again where it was saved last.
+    Delayed ones may be repeated: a killed broker's schedule restarts at its last saved offset.
     """
 
     def __init__(self) -> None:
         self.acknowledged: dict[tuple[str, int, int], ToSend] = {}  # by topic, queue id and queue offset
-        self.committed: dict[bytes, ToSend] = {}  # in a transaction, and seen since: no answer tells their place
+        self.committed: dict[bytes, ToSend] = {}  # in a transaction, and seen since: no answer has their place
         self.committing: dict[bytes, ToSend] = {}  # a client does not wait for the answer to its commit
-        self.delayed: dict[bytes, ToSend] = {}  # shown when their time has come
-        self.uncertain: dict[bytes, ToSend] = {}  # one-way, or no answer came
+        self.delayed: dict[bytes, ToSend] = {}  # repeated when their time has come
+        self.uncertain: dict[bytes, ToSend] = {}  # one-way, or without an answer
         self.rolled_back: set[bytes] = set()
 
     def expect(self, messages: Iterable[ToSend]) -> None:
-        """They are about to be sent."""
+        """Note messages that are about to be sent."""
         self.uncertain.update((message.body, message) for message in messages)
 
     def acknowledge(self, topic: str, queue_id: int, first: int, messages: Iterable[ToSend]) -> None:
-        """They are stored, from queue offset *first* on."""
+        """Note that they are stored, from queue offset *first* on."""
         for queue_offset, message in enumerate(messages, first):
             place = topic, queue_id, queue_offset
             assert place not in self.acknowledged, f"{place} was given twice"
             self.acknowledged[place] = self.uncertain.pop(message.body)
 
     def commit(self, message: ToSend) -> None:
-        """Its transaction is about to be committed."""
+        """Note that its transaction is about to be committed."""
         self.committing[message.body] = self.uncertain.pop(message.body)
 
     def settle_commits(self) -> None:
-        """The broker has worked them off: they must be there from now on."""
+        """Note that the broker has processed them: from now on they must be there."""
         self.committed.update(self.committing)
         self.committing.clear()
 
     def doubt_commits(self) -> None:
-        """The broker was killed: what it had not worked off is rolled back when it asks."""
+        """Note that the broker was killed: unprocessed commits are rolled back when it asks."""
         self.uncertain.update(self.committing)
         self.committing.clear()
 
     def delay(self, message: ToSend) -> None:
-        """It is stored, to be shown later."""
+        """Note that it is stored, and is delivered later."""
         self.delayed[message.body] = self.uncertain.pop(message.body)
 
     def roll_back(self, message: ToSend) -> None:
-        """Its transaction is rolled back: nobody may ever see it."""
+        """Note that its transaction is rolled back: it must never be visible."""
         del self.uncertain[message.body]
         self.rolled_back.add(message.body)
 
     def check(self, reading: Reading) -> int:
-        """Acknowledged ⊆ stored ⊆ sent, each once, dense, as it was sent; how many messages there are."""
+        """Check acknowledged ⊆ stored ⊆ sent, each once, dense, as sent; return the number of messages."""
         seen: set[bytes] = set()
         places: dict[tuple[str, int, int], bytes] = {}
         by_body = {message.body: message for message in self.acknowledged.values()}

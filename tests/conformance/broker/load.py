@@ -1,4 +1,4 @@
-"""Appending through RocketMQ's client to a broker, and through ours to a writer."""
+"""Appends through RocketMQ's client to a broker, and through Tidemark's to a writer."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ SEND_TIMEOUT_S = 120.0
 
 
 class BrokerLoad:
-    """Sends of every kind that a broker knows."""
+    """Sends of every kind that a broker supports."""
 
     def __init__(self, history: History, messages: Messages, client: RocketClient) -> None:
         self._history = history
         self._messages = messages
         self._client = client
-        self._kinds: tuple[tuple[Callable[[], None], int], ...] = (  # and how often each
+        self._kinds: tuple[tuple[Callable[[], None], int], ...] = (  # with the number of each
             (lambda: self._single("singles"), 6),
             (lambda: self._batch("batches"), 3),
             (lambda: self._batch("packed"), 4),
@@ -34,12 +34,12 @@ class BrokerLoad:
         )
 
     def create_topics(self) -> None:
-        """All, on a directory that has none."""
+        """Create all topics in an empty directory."""
         for shape in TOPICS.values():
             self._client.create_topic(shape.name, queues=shape.queues, batch=shape.batch)
 
     def append(self, sends: int) -> None:
-        """*sends* of all kinds mixed; fewer when the broker is killed meanwhile."""
+        """Append *sends* of all kinds in random order; fewer if the broker is killed meanwhile."""
         kinds, weights = zip(*self._kinds, strict=True)
         for kind in self._messages.random.choices(kinds, weights, k=sends):
             try:
@@ -91,7 +91,7 @@ class BrokerLoad:
 
 
 class TidemarkLoad:
-    """Sends of every kind that our writer knows; several are under way at once, and outlive a killed writer."""
+    """Sends of every kind that the writer supports; several are in flight, and outlive a killed writer."""
 
     def __init__(
         self, history: History, messages: Messages, address: str, *, timeout_s: float = SEND_TIMEOUT_S
@@ -102,13 +102,13 @@ class TidemarkLoad:
         self._sent: list[tuple[Future[SendResult], list[ToSend]]] = []
 
     def create_topics(self) -> None:
-        """All; those that exist stay."""
+        """Create all topics; existing ones stay."""
         for shape in TOPICS.values():
             attributes = BATCH_QUEUE if shape.batch else {}
             self._producer.topics.create(shape.name, queues=shape.queues, attributes=attributes)
 
     def append(self, sends: int) -> None:
-        """*sends* batches of one or several messages, without waiting for their answers."""
+        """Send *sends* batches of one or several messages, without waiting for their answers."""
         for _ in range(sends):
             topic = self._messages.random.choices(("singles", "batches", "packed", "big"), (5, 3, 4, 1))[0]
             several = topic in ("batches", "packed") and self._messages.random.random() < 0.8
@@ -139,7 +139,7 @@ class TidemarkLoad:
         self._sent.clear()
 
     def abandon(self) -> None:
-        """Take the answers that come within the timeout; the rest stays uncertain. Ends the connection."""
+        """Accept the answers that come within the timeout; the rest stays uncertain. Close the connection."""
         self._producer.close()
         for future, messages in self._sent:
             if future.done() and not future.exception():
@@ -148,5 +148,5 @@ class TidemarkLoad:
         self._sent.clear()
 
     def close(self) -> None:
-        """End the connection."""
+        """Close the connection."""
         self._producer.close()

@@ -1,4 +1,4 @@
-"""Topics, and messages to send to them: seeded, each with a body that no other has."""
+"""Topics, and seeded messages for them, each with a unique body."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ TOPICS = {
         TopicShape("oneway", 1),
     )
 }
-UNSETTLED = ("delayed", "oneway")  # a broker may show more of these at any time
+UNSETTLED = ("delayed", "oneway")  # a broker may deliver more of these at any time
 TAGS = ("TagA", "TagB", "TagC", "")
 BIG = (20_000, 100_000, 380_000)
 SHARED_KEYS = 97
 
 
 class Messages:
-    """Makes messages."""
+    """A generator of messages."""
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
         self._number = 0
 
     def make(self, most: int, *, delay_level: int = 0) -> ToSend:
-        """One with a body of about *most* bytes at the most."""
+        """Return a message with a body of at most about *most* bytes."""
         draw, self._number = self.random, self._number + 1
         size = draw.randrange(1, most)
         text = f"订单 order {draw.randrange(1000)} ".encode()
@@ -59,13 +59,13 @@ class Messages:
         )
 
     def make_batch(self) -> list[ToSend]:
-        """Up to forty small ones."""
+        """Return up to forty small ones."""
         return [self.make(1500) for _ in range(self.random.randrange(1, 40))]
 
     def make_big(self) -> ToSend:
-        """One that fills a good part of a file."""
+        """Return one that fills a good part of a file."""
         return self.make(self.random.choice(BIG))
 
     def queue_of(self, topic: str) -> int:
-        """Any of its queues."""
+        """Return any of its queues."""
         return self.random.randrange(TOPICS[topic].queues)

@@ -1,4 +1,4 @@
-"""Tidemark's leg: it opens the directory, tells what the broker told, appends behind, and leaves it."""
+"""Tidemark's leg: it opens the directory, returns the broker's answers, appends, and leaves it."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ _SHORT_TIMEOUT_S = 10  # of sends to a writer that does not come back
 
 
 class Ending(enum.Enum):
-    """How Tidemark leaves the directory."""
+    """The way in which Tidemark leaves the directory."""
 
     HANDED_BACK = enum.auto()  # the pipeline lags; `store hand-back` does the rest
-    LAGGING = enum.auto()  # the pipeline lags; nothing more is done
-    KILLED = enum.auto()  # kill -9 while appends are under way
+    LAGGING = enum.auto()  # the pipeline lags, and no command follows
+    KILLED = enum.auto()  # SIGKILL during appends
     CLEAN = enum.auto()  # all is built, then stopped
 
 
 def our_leg(this: Round, ending: Ending, *, rebuild: bool, kill_pipeline: bool) -> None:
-    """One leg. rebuild: from nothing, queue folders and index deleted; else on what lies there."""
+    """Run one leg. rebuild: from nothing, with queue folders and index deleted; otherwise on the existing files."""
     environment = {
         **this.sizes.as_environment(),
         "TIDEMARK_FLUSH_MODE": this.draw.choice(("sync", "async")),
@@ -63,7 +63,7 @@ def our_leg(this: Round, ending: Ending, *, rebuild: bool, kill_pipeline: bool) 
 
 
 def run_program(*arguments: str, environment: dict[str, str]) -> None:
-    """`python -m …`, which must succeed."""
+    """Run `python -m …`, which must succeed."""
     done = subprocess.run(
         [sys.executable, "-m", *arguments],
         env={**os.environ, **environment},
@@ -84,7 +84,7 @@ class _Leg:
     # -- taking over -------------------------------------------------------------------------------------------------
 
     def take_over(self, *, rebuild: bool) -> None:
-        """Writer and pipeline, in either order, make of the directory what the broker told."""
+        """Start writer and pipeline, in either order; the result must equal the broker's answers."""
         if rebuild:
             drop_derived(self._this.root)
         if self._this.draw.random() < 0.5:
@@ -127,7 +127,7 @@ class _Leg:
             check_alike(queue, reading[queue], messages)
             assert len(reading[queue]) == len(messages) or queue[0] in UNSETTLED, queue
         check_keys(theirs.questions, answers, reading)
-        if theirs.is_recovered:  # a broker may lose keys when it is killed; we have found them all
+        if theirs.is_recovered:  # a broker may lose keys when it is killed; Tidemark has found all of them
             theirs.answers = theirs.answers._replace(keys=answers.keys)
         check_equal(theirs.questions, answers, theirs.answers)
 
@@ -165,7 +165,7 @@ class _Leg:
     # -- leaving -----------------------------------------------------------------------------------------------------
 
     def leave(self, ending: Ending) -> None:
-        """As *ending* says; what hand-back does comes when all has stopped."""
+        """Leave as *ending* states; hand-back runs after all has stopped."""
         if ending in (Ending.LAGGING, Ending.HANDED_BACK):
             self._load.append(_SENDS // 2)
             self._load.finish()
@@ -186,7 +186,7 @@ class _Leg:
 
 
 def watermark(root: Path) -> int:
-    """How far the pipeline has come."""
+    """Return the pipeline's watermark."""
     marks = Marks.open_read_only(StorePaths(root).marks)
     try:
         return marks.watermark()
@@ -195,7 +195,7 @@ def watermark(root: Path) -> int:
 
 
 def check_directory(this: Round) -> None:
-    """`store check` finds nothing; queue files built from nothing equal those that lie there, whoever built them."""
+    """Check that `store check` finds nothing, and that a rebuild equals the existing queue files of both sides."""
     sizes = this.sizes
     slots = str(sizes.index_slots)
     run_program("tidemark.cli", "store", "check", str(this.root), "--index-slots", slots, environment={})

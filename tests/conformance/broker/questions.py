@@ -1,4 +1,4 @@
-"""Questions about a store, put to both sides: pulls from anywhere, offsets by time, keys, ids."""
+"""Queries about a store for both sides: pulls from any offset, offsets by time, keys, ids."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from .messages import UNSETTLED
 from .rocket_client import Answer
 from .sides import Side, is_inner
 
-_FEW_ENOUGH = 32  # messages of one key: a broker's client gives up on more
+_FEW_ENOUGH = 32  # messages of one key: a broker's client stops before more
 _KEYS = 60
 
 
 class Questions(NamedTuple):
-    """What to ask."""
+    """The queries."""
 
     pulls: list[tuple[Queue, int, int, str]]  # queue, offset, most, tags
     times: list[tuple[Queue, int]]
@@ -24,7 +24,7 @@ class Questions(NamedTuple):
 
 
 class Answers(NamedTuple):
-    """What was told, in the order of the questions."""
+    """The answers, in the order of the queries."""
 
     pulls: list[Answer]
     times: list[int]
@@ -33,7 +33,7 @@ class Answers(NamedTuple):
 
 
 def ask(side: Side, questions: Questions) -> Answers:
-    """Every question; of a pull, its messages' offsets alone."""
+    """Send every query; of a pull, keep only its messages' offsets."""
     pulls = []
     for queue, offset, most, tags in questions.pulls:
         answer = side.pull(queue, offset, most, tags)
@@ -47,7 +47,7 @@ def ask(side: Side, questions: Questions) -> Answers:
 
 
 def make_questions(reading: Reading, draw: random.Random) -> Questions:
-    """Seeded questions about what was read; none about topics that go on by themselves."""
+    """Return seeded queries about the read messages, but not about topics that change by themselves."""
     pulls: list[tuple[Queue, int, int, str]] = []
     times: list[tuple[Queue, int]] = []
     ids: list[tuple[str, str]] = []
@@ -67,7 +67,7 @@ def make_questions(reading: Reading, draw: random.Random) -> Questions:
 
 
 def places_of_keys(reading: Reading) -> dict[tuple[str, str], list[int]]:
-    """Physical offsets, ascending, by topic and key: what an index that holds everything must find."""
+    """Return ascending physical offsets by topic and key, as a complete index must find them."""
     places: dict[tuple[str, str], set[int]] = {}
     for (topic, _), messages in reading.items():
         for message in messages:
@@ -78,14 +78,14 @@ def places_of_keys(reading: Reading) -> dict[tuple[str, str], list[int]]:
 
 
 def check_keys(questions: Questions, answers: Answers, reading: Reading) -> None:
-    """Every key finds each of its messages, and nothing else."""
+    """Check that every key finds each of its messages, and no other."""
     places = places_of_keys(reading)
     for topic_and_key, told in zip(questions.keys, answers.keys, strict=True):
         assert told == places.get(topic_and_key, []), f"key {topic_and_key}"
 
 
 def check_equal(questions: Questions, ours: Answers, theirs: Answers) -> None:
-    """The two sides agree on every question."""
+    """Check that the two sides agree on every query."""
     for kind in Questions._fields:
         for question, mine, other in zip(
             getattr(questions, kind), getattr(ours, kind), getattr(theirs, kind), strict=True

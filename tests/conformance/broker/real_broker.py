@@ -28,7 +28,7 @@ BROKER_VERSION = "CONFORMANCE_BROKER_VERSION"
 _CLIENT = Path(__file__).parent / "java" / "RocketClient.java"
 _SETTINGS = {
     "brokerClusterName": "conformance",
-    # 5.5.1 dispatches at most ten files of the log again after a kill, by default. 5.3.3 ignores the setting.
+    # After a kill 5.5.1 dispatches at most ten files of the log again by default. 5.3.3 ignores the setting.
     "commitLogRecoverMaxNum": 1_000_000,
 }
 _SMALL = ("-Xms256m", "-Xmx1g", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
@@ -59,7 +59,7 @@ class RealBroker(Broker):
 
     @property
     def client(self) -> RocketClient:
-        """RocketMQ's own client; started when it is first needed, it outlives restarts of the broker."""
+        """Return RocketMQ's own client; started on first use, it outlives restarts of the broker."""
         if self._client is None:
             self._client = RocketClient(
                 self.toolchain,
@@ -71,7 +71,7 @@ class RealBroker(Broker):
         return self._client
 
     def close(self) -> None:
-        """End everything; a broker that runs still is killed."""
+        """End everything; kill a running broker."""
         if self._client is not None:
             self._client.close()
         self._client = None

@@ -1,4 +1,4 @@
-"""RocketClient: Apache RocketMQ's own Java client in a process beside us, and what it is told."""
+"""RocketClient: Apache RocketMQ's own Java client in a separate process, and its answers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _OPTIONS = ("-Xms128m", "-Xmx1g", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
 
 
 class RocketError(Exception):
-    """What the Java client threw, as text."""
+    """The Java client's exception, as text."""
 
 
 @dataclass(frozen=True)
@@ -37,12 +37,12 @@ class ToSend:
     delay_level: int = 0
 
     def as_command(self) -> Answer:
-        """As the Java side reads it."""
+        """Return the form that the Java side reads."""
         return {**self.__dict__, "body": base64.b64encode(self.body).decode()}
 
 
 class RocketClient:
-    """Producer, pull consumer and admin client of one broker. Not for two threads at once."""
+    """Producer, pull consumer and admin client of one broker. Not for concurrent use by two threads."""
 
     def __init__(self, toolchain: Toolchain, folder: Path, *, name_server: str, broker: str, broker_name: str) -> None:
         self._broker_name = broker_name
@@ -76,7 +76,7 @@ class RocketClient:
         self.wait_until_known(topic)
 
     def wait_until_known(self, topic: str) -> None:
-        """Until the name server tells of *topic*: a broker registers a moment after its start, or after a creation."""
+        """Wait until the name server knows *topic*: a broker registers shortly after its start, or after a creation."""
         deadline = time.monotonic() + _ROUTE_TIMEOUT_S
         while True:
             try:
@@ -88,22 +88,22 @@ class RocketClient:
             else:
                 return
 
-    # Each `send…` gives {status, queue_id, queue_offset, message_id, offset_message_id}, or raises RocketError.
+    # Each `send…` returns {status, queue_id, queue_offset, message_id, offset_message_id}, or raises RocketError.
 
     def send(self, topic: str, queue_id: int, message: ToSend) -> Answer:
         """Send one message."""
         return self._send("single", topic, [message], queue_id=queue_id)
 
     def send_batch(self, topic: str, queue_id: int, messages: list[ToSend]) -> Answer:
-        """One request for all: a legacy batch, or an inner batch where the topic says so."""
+        """Send one request for all: a legacy batch, or an inner batch if the topic has that type."""
         return self._send("batch", topic, messages, queue_id=queue_id)
 
     def send_oneway(self, topic: str, queue_id: int, message: ToSend) -> None:
-        """Send, and hear nothing."""
+        """Send without waiting for an answer."""
         self._send("oneway", topic, [message], queue_id=queue_id)
 
     def send_in_transaction(self, topic: str, message: ToSend, *, commit: bool) -> Answer:
-        """A half message, then its commit or rollback."""
+        """Send a half message, then its commit or rollback."""
         return self._send("transaction", topic, [message], commit=commit)
 
     def _send(self, kind: str, topic: str, messages: list[ToSend], **told: Any) -> Answer:
@@ -113,17 +113,17 @@ class RocketClient:
         return answer
 
     def queues(self, topic: str) -> list[Answer]:
-        """{queue_id, min_offset, max_offset} of each readable queue."""
+        """Return {queue_id, min_offset, max_offset} of each readable queue."""
         answers: list[Answer] = self._ask("queues", topic=topic)
         return answers
 
     def pull(self, topic: str, queue_id: int, offset: int, *, most: int = PULL_MOST, tags: str = "*") -> Answer:
-        """One pull: {status, next_offset, min_offset, max_offset, messages}; the client has unwrapped inner batches."""
+        """Pull once: {status, next_offset, min_offset, max_offset, messages}; the client unwraps inner batches."""
         answer: Answer = self._ask("pull", topic=topic, queue_id=queue_id, offset=offset, most=most, tags=tags)
         return answer
 
     def read_queue(self, topic: str, queue: Answer) -> Iterator[Answer]:
-        """Every message from the queue's minimum to its maximum, pull by pull; *queue*: one of `queues`."""
+        """Yield every message from the queue's minimum to its maximum, pull by pull; *queue*: one of `queues`."""
         offset, stuck = queue["min_offset"], 0
         while offset < queue["max_offset"]:
             answer = self.pull(topic, queue["queue_id"], offset)
@@ -133,17 +133,17 @@ class RocketClient:
             offset = answer["next_offset"]
 
     def offset_by_time(self, topic: str, queue_id: int, time_ms: int, *, upper: bool = False) -> int:
-        """Offset of the first (or with *upper* the last) message at that store time, as the broker finds it."""
+        """Return the broker's offset of the first (or with *upper* the last) message at that store time."""
         boundary = "upper" if upper else "lower"
         offset: int = self._ask("offset_by_time", topic=topic, queue_id=queue_id, time_ms=time_ms, boundary=boundary)
         return offset
 
     def query_key(self, topic: str, key: str, *, most: int = 1000) -> list[int]:
-        """Physical offsets, ascending, of the messages that have this key."""
+        """Return the ascending physical offsets of the messages that have this key."""
         offsets: list[int] = self._ask("query_key", topic=topic, key=key, most=most)
         return offsets
 
     def view(self, topic: str, message_id: str) -> Answer:
-        """The message of an offset message id, or of a unique key."""
+        """Return the message of an offset message id, or of a unique key."""
         answer: Answer = self._ask("view", topic=topic, id=message_id)
         return answer

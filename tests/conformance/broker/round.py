@@ -1,4 +1,4 @@
-"""What is known of one directory that a broker and Tidemark open in turn: `their_leg` and `our_leg` share it."""
+"""The state of one directory that a broker and Tidemark open in turn, shared by `their_leg` and `our_leg`."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ SIZES = (
 
 @dataclass
 class Seen:
-    """What a broker told at the end of its leg. end: of the log; units: by queue file, of records below it."""
+    """A broker's answers at the end of its leg. end: of the log; units: by queue file, of records below it."""
 
     reading: Reading
     questions: Questions
     answers: Answers
     end: int = 0
     units: dict[str, bytes] = field(default_factory=dict)
-    is_recovered: bool = False  # told by a broker that recovered a copy of the directory
+    is_recovered: bool = False  # the answers of a broker that recovered a copy of the directory
 
 
 class Round:
-    """The directory, its sizes, everything that was sent to it, and what each side told last."""
+    """The directory, its sizes, all sent messages, and each side's last answers."""
 
     def __init__(self, folder: Path, seed: int) -> None:
         self.folder = folder
@@ -51,13 +51,13 @@ class Round:
         self.ours: Reading | None = None
 
     def read(self, side: Side) -> Reading:
-        """Every message *side* tells, each checked against what was sent."""
+        """Return every message of *side*, each compared with the sent one."""
         reading = read_all(side)
         COUNTS["messages compared with what was sent"] += self.history.check(reading)
         return reading
 
     def look(self, side: Side) -> Seen:
-        """Everything *side* tells."""
+        """Return everything that *side* answers."""
         reading = self.read(side)
         questions = make_questions(reading, self.draw)
         COUNTS["questions put to both sides"] += sum(len(kind) for kind in questions)
@@ -65,7 +65,7 @@ class Round:
 
 
 def check_alike(queue: Queue, told: list[Answer], before: list[Answer]) -> None:
-    """One side tells every message that the other told *before*, in all fields; it may tell more behind them."""
+    """Check that one side returns every message that the other returned *before*, in all fields; more may follow."""
     assert len(told) >= len(before), f"{queue}: {len(before) - len(told)} messages are gone"
     for now, then in zip(told, before, strict=False):
         differing = {name: (now.get(name), then.get(name)) for name in now | then if now.get(name) != then.get(name)}

@@ -1,6 +1,6 @@
-"""The two sides that can be asked about a store, in one form: RocketMQ's client at a broker, and REST.
+"""The two sides that answer queries about a store, in one form: RocketMQ's client at a broker, and REST.
 
-Answers are in the words of RocketMQ's client; the bounds that it adds to a message's properties are left out.
+Answers have the form of RocketMQ's client; the bounds that it adds to a message's properties are left out.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from .history import Queue, Reading
 from .messages import TOPICS
 from .rocket_client import PULL_MOST, Answer, RocketClient
 
-_CLIENT_STATUS = {  # docs/format.md §14: what a client makes of a broker's answer
+_CLIENT_STATUS = {  # docs/format.md §14: a client's translation of a broker's answer
     "FOUND": "FOUND",
     "NO_MATCHED_MESSAGE": "NO_MATCHED_MSG",
     "MESSAGE_WAS_REMOVING": "NO_MATCHED_MSG",
@@ -27,31 +27,31 @@ _INNER_BATCH = 0xC0  # both bits: an element of an inner batch, unwrapped by the
 
 
 def is_inner(message: Answer) -> bool:
-    """Whether it came in an inner batch: such have no place, id and index entry of their own."""
+    """Return True if it came in an inner batch: such messages have no place, id and index entry of their own."""
     return bool(message["sys_flag"] & _INNER_BATCH == _INNER_BATCH)
 
 
 class Side(Protocol):
-    """Who can be asked."""
+    """A side that answers queries."""
 
     def bounds(self, topics: Iterable[str]) -> dict[Queue, tuple[int, int]]:
-        """Minimum and maximum offset of each queue."""
+        """Return minimum and maximum offset of each queue."""
 
     def pull(self, queue: Queue, offset: int, most: int, tags: str) -> Answer:
-        """{status, next_offset, messages}."""
+        """Return {status, next_offset, messages}."""
 
     def offset_by_time(self, queue: Queue, time_ms: int) -> int:
-        """Lower boundary."""
+        """Return the lower boundary."""
 
     def query_key(self, topic: str, key: str) -> list[int]:
-        """Physical offsets, ascending."""
+        """Return ascending physical offsets."""
 
     def view(self, topic: str, offset_message_id: str) -> Answer:
-        """A message by its offset id."""
+        """Return a message by its offset id."""
 
 
 def read_all(side: Side, topics: Iterable[str] = TOPICS) -> Reading:
-    """Every message of every queue."""
+    """Return every message of every queue."""
     reading: Reading = {}
     for queue, (first, end) in side.bounds(topics).items():
         messages, offset = reading.setdefault(queue, []), first
@@ -64,7 +64,7 @@ def read_all(side: Side, topics: Iterable[str] = TOPICS) -> Reading:
 
 
 class BrokerSide:
-    """A broker, by its own client."""
+    """A broker, queried through its own client."""
 
     def __init__(self, client: RocketClient) -> None:
         self._client = client
@@ -99,7 +99,7 @@ def _without_bounds(message: Answer) -> Answer:
 
 
 class RestSide:
-    """Our query service, with semantics=rocketmq."""
+    """Tidemark's query service, with semantics=rocketmq."""
 
     def __init__(self, http: httpx.Client) -> None:
         self._http = http
@@ -150,7 +150,7 @@ class RestSide:
 
 
 def _as_client(message: Answer, topic: str, queue_id: int) -> Answer:
-    """A message of ours in the words of RocketMQ's client."""
+    """Return Tidemark's message in the form of RocketMQ's client."""
     same = (
         "queue_offset",
         "physical_offset",

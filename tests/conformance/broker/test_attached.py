@@ -1,6 +1,6 @@
-"""Attached to a real broker that appends, rolls, is killed and expires meanwhile: what we show is what its client gets.
+"""Attachment to a real broker that appends, rolls, is killed and expires: Tidemark's answers equal those of its client.
 
-`tidemark serve --attach` runs as a user starts it, where the machine allows it on a read-only mount of the store.
+`tidemark serve --attach` runs as a user starts it, on a read-only mount of the store if the machine allows it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ SETTINGS: list[dict[str, object]] = [
 
 
 def ours_as_theirs(message: Answer) -> Answer:
-    """Those fields of a message of ours that a message of the Java client has, in its words."""
+    """Return the fields that a message of the Java client has, in its form."""
     body = base64.b64decode(message["body"])
     return {
         "queue_offset": message["queue_offset"],
@@ -78,7 +78,7 @@ def theirs(message: Answer) -> Answer:
 
 
 def require_the_same(broker: RealBroker, readers: Readers, sender: Sender, client: httpx.Client) -> int:
-    """Every queue message by message, what senders were told, bounds, offsets by time. Returns how many messages."""
+    """Compare every message of every queue, the senders' answers, bounds and offsets by time; return the count."""
     count = 0
     for topic in QUEUES:
         for queue in broker.client.queues(topic):
@@ -121,7 +121,7 @@ def find(client: httpx.Client, topic: str, key: str) -> list[int]:
 
 
 def require_keys(broker: RealBroker, sender: Sender, client: httpx.Client, *, indexed: bool) -> None:
-    """By the broker's index what its client finds; without one, what the messages say."""
+    """With the broker's index, require its client's results; without one, those of the messages' keys."""
     chosen = random.Random(0).sample(sender.keys, 25)
     for topic, key in [*chosen, *(("orders", f"shared{n}") for n in range(7))]:
         wait_until(functools.partial(finds_the_same, broker, client, topic, key, indexed), f"{topic} {key} is found")
@@ -134,7 +134,7 @@ def finds_the_same(broker: RealBroker, client: httpx.Client, topic: str, key: st
 
 
 def by_scan(client: httpx.Client, topic: str, key: str) -> list[int]:
-    """Records of a topic that carry a key themselves, read one by one: of an inner batch the wrapper's keys count."""
+    """Return records of a topic with the key, read one by one; for an inner batch the wrapper's keys count."""
     return sorted(
         {
             message["physical_offset"]
@@ -169,7 +169,7 @@ def create_topics(broker: RealBroker) -> None:
 def test_beside_a_broker_that_appends_rolls_and_is_killed(
     tmp_path: Path, seed: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """From before its first message, over many files, a kill -9, a clean stop and a start of ours in between."""
+    """It covers the time before its first message, many files, a SIGKILL, a clean stop, and a restart of Tidemark."""
     settings = SETTINGS[seed]
     store, state = tmp_path / "store", tmp_path / "state"
     indexed = "messageIndexEnable" not in settings
@@ -207,7 +207,7 @@ def test_beside_a_broker_that_appends_rolls_and_is_killed(
 
 
 def test_beside_a_broker_that_expires(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Files go by the broker's own cleaning while they are read: 410 and on, never an error, then the same bounds."""
+    """The broker's own cleaning removes files while they are read: only 410 occurs, and then the same bounds."""
     settings = {"fileReservedTime": 0, "deleteWhen": EVERY_HOUR, "cleanResourceInterval": 1_000}
     store, state = tmp_path / "store", tmp_path / "state"
     with RealBroker(store, tmp_path / "work", sizes=SIZES, settings=settings) as broker:
@@ -247,7 +247,7 @@ def test_beside_a_broker_that_expires(tmp_path: Path, capsys: pytest.CaptureFixt
 
 
 def begins_at_zero(client: httpx.Client, topic: str, queue_id: int) -> int:
-    """Pull from the beginning, and where the answer is 410, from the minimum it tells; how often it was."""
+    """Pull from the beginning, and after a 410 from its minimum; return the number of 410s."""
     path = f"/v1/topics/{topic}/queues/{queue_id}/messages"
     offset = refused = 0
     while (response := client.get(path, params={"offset": offset, "max_messages": 20})).status_code == 410:
@@ -261,14 +261,14 @@ def begins_at_zero(client: httpx.Client, topic: str, queue_id: int) -> int:
 
 
 def is_expired(client: httpx.Client) -> bool:
-    """Whether the log begins in the file in which it ends: nothing more goes."""
+    """Return True if the log begins in the file in which it ends, so that no more files expire."""
     end = client.get("/v1/watermark").json()["watermark"]["physical_offset"]
     begin = client.get("/v1/status").json()["log"]["min_physical_offset"]
     return bool(begin == end - end % SIZES.commit_log)
 
 
 def same_bounds(broker: RealBroker, client: httpx.Client, topic: str) -> bool:
-    """The broker corrects a minimum when its cleaning comes by."""
+    """The broker corrects a minimum only at its cleaning."""
     return all(
         (bounds := client.get(f"/v1/topics/{topic}/queues/{queue['queue_id']}").json())["min_offset"]
         == queue["min_offset"]

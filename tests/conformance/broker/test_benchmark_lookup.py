@@ -1,4 +1,4 @@
-"""The benchmark's lookups by key on a real broker, which does not find a key behind many newer entries of its hash."""
+"""The benchmark's key lookups on a real broker, which misses a key that is older than many entries of the same hash."""
 
 from __future__ import annotations
 

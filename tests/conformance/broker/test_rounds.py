@@ -1,4 +1,4 @@
-"""One directory, two implementations: a real broker and Tidemark open it in turn, and each finds what the other left.
+"""One directory, two implementations: a real broker and Tidemark open it in turn, and each finds the other's messages.
 
 CONFORMANCE_ROUNDS  rounds of each kind, default 3
 CONFORMANCE_SEED    of the first round, default 1; the next ones count on
@@ -27,7 +27,7 @@ _ENDINGS = list(Ending)
 
 @pytest.fixture
 def this(request: pytest.FixtureRequest, tmp_path: Path, seed: int) -> Iterator[Round]:
-    """A new round."""
+    """Return a new round."""
     name = f"{request.function.__name__.removeprefix('test_')}-{seed}"
     keep = os.environ.get("CONFORMANCE_KEEP")
     folder = Path(keep).absolute() / name if keep else tmp_path
@@ -44,7 +44,7 @@ def this(request: pytest.FixtureRequest, tmp_path: Path, seed: int) -> Iterator[
 
 @pytest.mark.parametrize("seed", _ROUNDS)
 def test_theirs_first(this: Round, seed: int) -> None:
-    """Broker, Tidemark, broker, Tidemark: one of the broker's legs ends in a kill."""
+    """The order is broker, Tidemark, broker, Tidemark: one of the broker's legs ends in a kill."""
     their_leg(this, kill=seed % 2 == 0)
     our_leg(this, _ENDINGS[seed % 4], rebuild=True, kill_pipeline=False)
     their_leg(this, kill=seed % 2 == 1)
@@ -54,7 +54,7 @@ def test_theirs_first(this: Round, seed: int) -> None:
 
 @pytest.mark.parametrize("seed", _ROUNDS)
 def test_ours_first(this: Round, seed: int) -> None:
-    """Tidemark, broker, Tidemark, broker, Tidemark."""
+    """The order is Tidemark, broker, Tidemark, broker, Tidemark."""
     our_leg(this, _ENDINGS[(seed + 1) % 4], rebuild=False, kill_pipeline=True)
     their_leg(this, kill=seed % 2 == 1)
     our_leg(this, _ENDINGS[(seed + 2) % 4], rebuild=False, kill_pipeline=False)

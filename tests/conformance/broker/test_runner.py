@@ -1,4 +1,4 @@
-"""The runner itself: what RocketMQ's client sends, its broker stores and gives back, over a stop and a kill."""
+"""The runner itself: a broker keeps the messages of RocketMQ's client over a stop and a kill."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.conformance, pytest.mark.exhaustive]
 
 
 def test_two_brokers_at_once_keep_what_they_were_sent(tmp_path: Path) -> None:
-    """Each on ports of its own; one is stopped, one is killed, and both come back with every message."""
+    """Each has its own ports; one is stopped, one is killed, and both come back with every message."""
     with RealBroker(tmp_path / "a", tmp_path / "work-a") as a, RealBroker(tmp_path / "b", tmp_path / "work-b") as b:
         for broker in (a, b):
             broker.client.create_topic("orders", queues=2)

@@ -1,4 +1,4 @@
-"""A broker's leg: it opens the directory, tells everything that was acknowledged, appends, and is stopped or killed."""
+"""A broker's leg: it opens the directory, returns all acknowledged messages, appends, and is stopped or killed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _RECOVERY_REACH_S = 4  # a broker dispatches again from 3 s before its times in 
 
 
 def their_leg(this: Round, *, kill: bool) -> None:
-    """One leg. Afterwards `this.theirs` is what the broker told; with *kill*, what it told when it had recovered."""
+    """Run one leg. Afterwards `this.theirs` has the broker's answers; with *kill*, those after its recovery."""
     flush = this.draw.choice(("SYNC_FLUSH", "ASYNC_FLUSH"))
     this.broker.start(settings={"flushDiskType": flush})
     load = BrokerLoad(this.history, this.messages, this.broker.client)
@@ -52,7 +52,7 @@ def their_leg(this: Round, *, kill: bool) -> None:
 
 
 def _check_taken_over(this: Round, side: Side) -> None:
-    """Nothing acknowledged is lost, every message is as we told it, every key finds all of its messages."""
+    """Check that nothing acknowledged is lost, messages equal Tidemark's, and every key finds all of its messages."""
     assert this.ours is not None
     reading = this.read(side)
     for queue, messages in this.ours.items():
@@ -62,7 +62,7 @@ def _check_taken_over(this: Round, side: Side) -> None:
 
 
 def _wait_for_commits(this: Round, side: Side) -> None:
-    """The client sends a commit without waiting for an answer: until each is shown."""
+    """Wait until each commit is visible, because the client sends a commit without waiting for an answer."""
     deadline = time.monotonic() + _TIMEOUT_S
     while True:
         reading = read_all(side, ("transactions",))
@@ -85,7 +85,7 @@ def _kill_while_appending(this: Round, load: BrokerLoad) -> None:
 
 
 def _recover_copy(this: Round) -> Seen:
-    """What a broker makes of a copy; what it appends there by itself (delayed messages that are due) is left out.
+    """Return a broker's answers on a copy, without its own appends there (delayed messages that are due).
 
     It has the killed one's address, which is part of every message's id.
     """

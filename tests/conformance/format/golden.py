@@ -1,6 +1,6 @@
-"""Reading the golden stores: their logs record by record, and what the queues must hold by docs/format.md §2, §5, §13.
+"""Reads of the golden stores: their logs record by record, and their queues by docs/format.md §2, §5, §13.
 
-The stores were written by Apache RocketMQ 5.3.3; no code of ours made any of their bytes.
+The stores were written by Apache RocketMQ 5.3.3; Tidemark's code wrote none of their bytes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ INDEX_SIZES = {"mixed": (500, 2000), "killed": (100, 400), "expired": (100, 400)
 
 
 class WalkedFile(NamedTuple):
-    """One file of a log and what the walk said about it."""
+    """One file of a log and the walk's result."""
 
     start: int
     buffer: U8Array
@@ -29,12 +29,12 @@ class WalkedFile(NamedTuple):
 
 
 def data_files(folder: Path) -> list[Path]:
-    """Files of one queue or log, in order."""
+    """Return the files of one queue or log, in order."""
     return sorted(path for path in folder.iterdir() if path.is_file())
 
 
 def walk_log(store: Path) -> Iterator[WalkedFile]:
-    """Every file of the log, walked on its own."""
+    """Yield every file of the log, walked separately."""
     for path in data_files(store / "commitlog"):
         buffer = np.frombuffer(path.read_bytes(), np.uint8)
         start = int(path.name)
@@ -42,7 +42,7 @@ def walk_log(store: Path) -> Iterator[WalkedFile]:
 
 
 def units_by_queue(store: Path) -> dict[tuple[str, int], RequestArray]:
-    """Rows of every queue's records in the order of the log; half and rolled-back messages have none."""
+    """Return the rows of every queue's records in the order of the log, without half and rolled-back messages."""
     rows: dict[tuple[str, int], list[RequestArray]] = {}
     for file in walk_log(store):
         for row in file.result.requests:
@@ -54,7 +54,7 @@ def units_by_queue(store: Path) -> dict[tuple[str, int], RequestArray]:
 
 
 def queues_of(folder: Path) -> Iterator[tuple[tuple[str, int], bytes, int]]:
-    """(topic, queue id), the bytes of its files one behind the other, and where the first file starts."""
+    """Yield (topic, queue id), the concatenated bytes of its files, and the start of the first file."""
     for queue in sorted(folder.glob("*/*")):
         files = data_files(queue)
         yield (queue.parent.name, int(queue.name)), b"".join(map(Path.read_bytes, files)), int(files[0].name)

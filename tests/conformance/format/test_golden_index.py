@@ -1,4 +1,4 @@
-"""Index files of the golden stores, made again from their logs with hash_keys and make_entries."""
+"""Index files of the golden stores, rebuilt from their logs with hash_keys and make_entries."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ GoldenStore = Callable[[str], Path]
 
 
 class Key(NamedTuple):
-    """A key of the log in the order the index takes them."""
+    """A key of the log, in the index's order."""
 
     key_hash: int
     physical_offset: int
@@ -56,7 +56,7 @@ def index_files(name: str, store: Path) -> Iterator[BrokersFile]:
 
 
 def in_the_brokers_order(keys: list[Key], file: BrokersFile, position: int) -> tuple[list[Key], int]:
-    """The file's keys as the log has them from *position* on. A restart may put one record's keys in again."""
+    """Return the file's keys as in the log from *position* on. A restart may repeat one record's keys."""
     taken: list[Key] = []
     for entry in file.entries:
         found = (int(entry["key_hash"]), int(entry["physical_offset"]))
@@ -72,7 +72,7 @@ def in_the_brokers_order(keys: list[Key], file: BrokersFile, position: int) -> t
 
 @pytest.mark.parametrize("name", COMPLETE)
 def test_index_files_equal_the_brokers(golden_store: GoldenStore, name: str) -> None:
-    """Header, slots and entries of every file, each made in one run from the end of the one before."""
+    """Header, slots and entries of every file are compared, each made in one run from the end of the previous one."""
     store = golden_store(name)
     keys = keys_of_log(store)
     n_slots, n_entries = INDEX_SIZES[name.split("/", maxsplit=1)[0]]
@@ -102,7 +102,7 @@ def test_index_files_equal_the_brokers(golden_store: GoldenStore, name: str) -> 
 
 @pytest.mark.parametrize("name", STORES)
 def test_every_indexed_key_is_found_again(golden_store: GoldenStore, name: str) -> None:
-    """find_entries in the broker's own files gives every entry, newest first."""
+    """find_entries in the broker's own files returns every entry, newest first."""
     n_slots, _ = INDEX_SIZES[name.split("/", maxsplit=1)[0]]
     for file in index_files(name, golden_store(name)):
         data = np.frombuffer(file.content, np.uint8)

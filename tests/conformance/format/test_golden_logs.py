@@ -28,7 +28,7 @@ ADDED_ON_THE_WAY = {"MIN_OFFSET", "MAX_OFFSET", "CLUSTER"}  # by broker and clie
 
 @pytest.mark.parametrize("name", STORES)
 def test_every_record_encodes_to_the_same_bytes(golden_store: GoldenStore, name: str) -> None:
-    """Decode, encode: nothing is lost or changed, and the stored CRC is zlib's."""
+    """Nothing is lost or changed, and the stored CRC is zlib's."""
     count = 0
     for file in walk_log(golden_store(name)):
         for row in file.result.requests:
@@ -44,7 +44,7 @@ def test_every_record_encodes_to_the_same_bytes(golden_store: GoldenStore, name:
 
 @pytest.mark.parametrize("name", STORES)
 def test_every_full_file_ends_with_a_blank_record(golden_store: GoldenStore, name: str) -> None:
-    """Files before the last one with records stop at a blank record; behind it, nothing but zero bytes was prepared."""
+    """Files before the last one with records stop at a blank record, followed only by zero bytes."""
     files = list(walk_log(golden_store(name)))
     used = [file for file in files if file.result.records]
     assert [file.result.outcome for file in used[:-1]] == [Outcome.BLANK] * (len(used) - 1)
@@ -55,7 +55,7 @@ def test_every_full_file_ends_with_a_blank_record(golden_store: GoldenStore, nam
 
 @pytest.mark.parametrize("name", STORES)
 def test_rows_of_the_walk_equal_the_plain_twins(golden_store: GoldenStore, name: str) -> None:
-    """The compiled walk and the plain one read real logs alike, in one shard and in three."""
+    """The compiled walk and the plain one agree on real logs, in one shard and in three."""
     for file in walk_log(golden_store(name)):
         data = file.buffer.tobytes()
         twin = plain_check.walk(data, base_offset=file.start, file_end=len(data))
@@ -65,14 +65,14 @@ def test_rows_of_the_walk_equal_the_plain_twins(golden_store: GoldenStore, name:
 
 
 def expected_messages(name: str) -> list[dict[str, Any]]:
-    """What the broker's own client read out of the store."""
+    """Return the messages that the broker's own client read from the store."""
     with lzma.open(GOLDEN / name / "expected.jsonl.xz", "rt") as lines:
         return [entry for entry in map(json.loads, lines) if entry["kind"] == "message"]
 
 
 @pytest.mark.parametrize(("name", "store"), [("mixed", "store"), ("killed", "store-recovered"), ("expired", "store")])
 def test_records_hold_what_the_brokers_client_read(golden_store: GoldenStore, name: str, store: str) -> None:
-    """Every field of every single message a real consumer was given stands in the record we decode at its place."""
+    """Every field of every single message of a real consumer equals that of the decoded record."""
     root = golden_store(f"{name}/{store}")
     files = {file.start: file for file in walk_log(root)}
     size = next(iter(files.values())).buffer.size

@@ -1,4 +1,4 @@
-"""Queue files of the golden stores, made again from their logs with our encoders."""
+"""Queue files of the golden stores, rebuilt from their logs with Tidemark's encoders."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def batch_units(rows: RequestArray) -> bytes:
 
 @pytest.mark.parametrize("name", STORES)
 def test_topics_say_which_queues_are_batch_queues(golden_store: GoldenStore, name: str) -> None:
-    """Every queue folder lies where its topic's queue.type in topics.json says."""
+    """The topic's queue.type in topics.json matches every queue folder."""
     store = golden_store(name)
     topics = load_topics(store / "config" / "topics.json")
     for folder, is_batch in (("consumequeue", False), ("batchconsumequeue", True)):
@@ -75,7 +75,7 @@ def test_unit_n_of_a_consume_queue_is_queue_offset_n(golden_store: GoldenStore, 
 
 
 def test_lagging_queues_of_a_killed_broker_are_a_prefix(golden_store: GoldenStore) -> None:
-    """What a killed broker had built is the beginning of what its log gives."""
+    """The files of a killed broker are a prefix of those from its log."""
     store = golden_store("killed/store-killed")
     rows = units_by_queue(store)
     for folder, encode in (("consumequeue", simple_units), ("batchconsumequeue", batch_units)):
@@ -86,7 +86,7 @@ def test_lagging_queues_of_a_killed_broker_are_a_prefix(golden_store: GoldenStor
 
 
 def test_queues_of_an_expired_log_agree_behind_its_minimum(golden_store: GoldenStore) -> None:
-    """Units of records that are still there equal ours; those before them point below the log's first file."""
+    """Units of existing records equal Tidemark's; earlier ones point below the log's first file."""
     store = golden_store("expired/store")
     rows = units_by_queue(store)
     log_start = min(int(path.name) for path in (store / "commitlog").iterdir())

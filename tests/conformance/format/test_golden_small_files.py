@@ -21,7 +21,7 @@ GoldenStore = Callable[[str], Path]
 
 @pytest.mark.parametrize("name", STORES)
 def test_topics_are_read_as_the_broker_wrote_them(golden_store: GoldenStore, name: str) -> None:
-    """Names, queue counts and queue types stand in the file's text as they come out."""
+    """Names, queue counts and queue types are compared with the file's text."""
     path = golden_store(name) / "config" / "topics.json"
     topics = load_topics(path)
     text = path.read_text()
@@ -38,7 +38,7 @@ def test_topics_are_read_as_the_broker_wrote_them(golden_store: GoldenStore, nam
 
 @pytest.mark.parametrize("name", STORES)
 def test_consumer_offsets_are_read_with_their_unquoted_keys(golden_store: GoldenStore, name: str) -> None:
-    """Queue ids come out as keys of text, offsets as numbers, whatever else the broker keeps there."""
+    """Queue ids are keys of text, offsets are numbers; other entries of the broker are ignored."""
     path = golden_store(name) / "config" / "consumerOffset.json"
     offsets = load_config(path)["offsetTable"]
     told = re.findall(r"[{,]\s*(\d+):(\d+)", path.read_text().partition('"offsetTable"')[2])
@@ -47,7 +47,7 @@ def test_consumer_offsets_are_read_with_their_unquoted_keys(golden_store: Golden
 
 @pytest.mark.parametrize("name", STORES)
 def test_checkpoint_is_read(golden_store: GoldenStore, name: str) -> None:
-    """Five big-endian numbers."""
+    """There are five big-endian numbers."""
     path = golden_store(name) / "checkpoint"
     checkpoint = Checkpoint.open_read_only(path)
     assert [checkpoint.get(field) for field in Field] == list(struct.unpack_from(">5q", path.read_bytes()))
@@ -56,7 +56,7 @@ def test_checkpoint_is_read(golden_store: GoldenStore, name: str) -> None:
 
 @pytest.mark.parametrize("name", STORES)
 def test_logs_open_as_one_address_space(golden_store: GoldenStore, name: str) -> None:
-    """The run of files of a real log: sizes agree, it may start above 0, and reads end at a file's end."""
+    """The sizes of a real log's files agree, the log may start above 0, and reads end at a file's end."""
     folder = golden_store(name) / "commitlog"
     size = size_on_disk(folder)
     assert size is not None
@@ -69,7 +69,7 @@ def test_logs_open_as_one_address_space(golden_store: GoldenStore, name: str) ->
 
 
 def test_delay_offsets_are_read_with_their_unquoted_keys(golden_store: GoldenStore) -> None:
-    """A broker's JSON with integers as keys, which strict parsers refuse."""
+    """A broker writes JSON with integer keys, which strict parsers refuse."""
     path = golden_store("mixed/store") / "config" / "delayOffset.json"
     assert "{1:3,2:3,3:3" in path.read_text()
     assert load_config(path)["offsetTable"] == {"1": 3, "2": 3, "3": 3}

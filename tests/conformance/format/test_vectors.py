@@ -1,4 +1,4 @@
-"""Every vector of RocketMQ 5.3.3 (tests/conformance/format/vectors.py), both ways where there are two."""
+"""Every vector of RocketMQ 5.3.3 (tests/conformance/format/vectors.py), in both directions if there are two."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_vector_decodes_to_the_record(name: str) -> None:
 
 @by_name
 def test_vector_passes_the_check(name: str) -> None:
-    """The walk accepts the vector where it lies and tells its end."""
+    """The walk accepts the vector at its position and returns its end."""
     data, record = RECORDS[name]
     result = Checker().check(np.frombuffer(data, np.uint8), base_offset=record.physical_offset)
     assert (result.outcome, result.records, result.end_at) == (Outcome.END, 1, len(data))
@@ -119,7 +119,7 @@ def test_vector_passes_the_check(name: str) -> None:
     ("name", "size"), [("A", 123), ("A6", 147), ("B", 143), ("V2", 230), ("R1", 122), ("R2", 114), ("IB", 251)]
 )
 def test_record_size_is_told_beforehand(name: str, size: int) -> None:
-    """record_size gives TOTALSIZE of the parts."""
+    """record_size returns TOTALSIZE of the parts."""
     data, record = RECORDS[name]
     told = record_size(
         born_size=len(record.born_host),
@@ -133,7 +133,7 @@ def test_record_size_is_told_beforehand(name: str, size: int) -> None:
 
 
 def test_dispatch_request_of_a_has_tags_code_and_keys() -> None:
-    """What the walk of A tells the queue and index builders."""
+    """The queue and index builders get these from the walk of A."""
     row = Checker().check(np.frombuffer(vectors.A, np.uint8), base_offset=0).requests[0]
     assert (row["tags_code"], row["queue_id"], row["queue_offset"], row["base_offset"]) == (2598919, 1, 7, 7)
     assert (row["batch_size"], row["message_size"], row["store_timestamp"]) == (1, 123, vectors.ST)
@@ -141,13 +141,13 @@ def test_dispatch_request_of_a_has_tags_code_and_keys() -> None:
 
 
 def test_dispatch_request_of_inner_batch_has_base_and_size() -> None:
-    """INNER_BASE and INNER_NUM of IB come out."""
+    """They are INNER_BASE and INNER_NUM of IB."""
     row = Checker().check(np.frombuffer(vectors.IB, np.uint8), base_offset=8192).requests[0]
     assert (row["base_offset"], row["batch_size"], row["tags_code"]) == (30, 2, 0)
 
 
 def test_crc_property_of_b_is_over_what_stands_before_it() -> None:
-    """Digits of the masked CRC of all but the last 20 bytes, least significant first (docs/format.md §2)."""
+    """It has the digits of the masked CRC of all but the last 20 bytes, least significant first (format.md §2)."""
     crc = masked_crc32(vectors.B[:-20])
     assert crc == 1182144372
     assert decode_properties(decode_record(vectors.B).properties)["__CRC32#"] == str(crc)[::-1].ljust(10, "0")
@@ -162,13 +162,13 @@ def test_crc_property_of_b_is_over_what_stands_before_it() -> None:
     ],
 )
 def test_offset_message_id_both_ways(host: bytes, physical_offset: int, text: str) -> None:
-    """Host and offset in upper-case hex."""
+    """The id is host and offset in upper-case hex."""
     assert encode_offset_message_id(host, physical_offset) == text
     assert decode_offset_message_id(text) == OffsetMessageId(decode_host(host), physical_offset)
 
 
 def test_hosts_of_the_vectors_read_as_the_spec_writes_them() -> None:
-    """127.0.0.1:54321 and the IPv6 store host."""
+    """They are 127.0.0.1:54321 and the IPv6 store host."""
     assert decode_host(vectors.BORN_HOST) == parse_host("127.0.0.1:54321")
     assert decode_host(vectors.STORE_HOST_V6) == Host("1050::5:600:300c:326b", 10911)
 
@@ -184,7 +184,7 @@ def test_wire_batch_both_ways() -> None:
 
 
 def test_legacy_batch_of_w_is_r1_and_r2() -> None:
-    """The compiled encoder turns W into the two records, with their places."""
+    """The compiled encoder turns W into the two records, with their positions."""
     head = np.frombuffer(encode_record(R1)[: HEAD.itemsize], np.uint8)
     out = np.empty(1000, np.uint8)
     positions = np.empty(2, np.int64)
@@ -204,7 +204,7 @@ def test_legacy_batch_of_w_is_r1_and_r2() -> None:
 
 
 def test_blank_record_of_1000_bytes() -> None:
-    """Length to the file's end, and the magic; the walk takes it as the file's end."""
+    """It has the length to the file's end, and the magic; the walk takes it as the file's end."""
     assert encode_blank(1000) == vectors.BLANK
     buffer = np.frombuffer(vectors.BLANK + bytes(992), np.uint8)
     assert Checker().check(buffer, base_offset=0, file_end=1000).outcome is Outcome.BLANK
@@ -219,7 +219,7 @@ def test_blank_record_of_1000_bytes() -> None:
     ],
 )
 def test_consume_queue_unit_both_ways(unit: bytes, physical_offset: int, message_size: int, code: int) -> None:
-    """20 bytes: place, size, tags code."""
+    """It has 20 bytes: position, size, tags code."""
     encoded = consume_queue.encode_units(
         physical_offset=[physical_offset], message_size=[message_size], tags_code=[code]
     )
@@ -228,14 +228,14 @@ def test_consume_queue_unit_both_ways(unit: bytes, physical_offset: int, message
 
 
 def test_pre_blank_unit_is_the_vector_and_not_live() -> None:
-    """Pre-blank units fill heads and point at nothing."""
+    """Pre-blank units fill heads and point at no record."""
     assert consume_queue.PRE_BLANK_UNIT == vectors.CQ_PRE_BLANK
     units = consume_queue.decode_units(vectors.CQ_PRE_BLANK + vectors.CQ_OF_A + bytes(20) + b"rest")
     assert consume_queue.is_live(units).tolist() == [False, True, False]
 
 
 def test_batch_consume_queue_unit_both_ways() -> None:
-    """46 bytes of IB."""
+    """They are the 46 bytes of IB."""
     encoded = batch_consume_queue.encode_units(
         physical_offset=[8192],
         message_size=[251],
@@ -251,14 +251,14 @@ def test_batch_consume_queue_unit_both_ways() -> None:
 
 
 def test_address_of_an_extension_is_told_from_a_tags_code() -> None:
-    """The address of extension offset 0 lies at or below the limit, every tags code above it."""
+    """The address of extension offset 0 is at most the limit, every tags code above it."""
     address = int.from_bytes(vectors.EXT_ADDRESS, "big", signed=True)
     assert address <= EXT_ADDRESS_LIMIT < -(1 << 31)
     assert int.from_bytes(vectors.EXT[2:10], "big", signed=True) == tags_code("TagA")
 
 
 def test_index_file_is_the_vector() -> None:
-    """Three puts give the peer's 136 bytes; K1 is found newest first."""
+    """Three puts give RocketMQ's 136 bytes; K1 is found newest first."""
     keys = ["K1", "K2", "K1"]
     header = index_file.Header()
     slots = np.zeros(16, np.uint8)
@@ -279,7 +279,7 @@ def test_index_file_is_the_vector() -> None:
 
 
 def test_lookup_in_the_index_vector_gives_newest_first() -> None:
-    """Selecting TopicTest#K1 yields 8192, then 0."""
+    """A lookup of TopicTest#K1 yields 8192, then 0."""
     data = np.frombuffer(vectors.IDX, np.uint8)
     header = index_file.decode_header(vectors.IDX)
     entries_at = index_file.entry_at(4, 0)
@@ -296,7 +296,7 @@ def test_lookup_in_the_index_vector_gives_newest_first() -> None:
 
 
 def test_checkpoint_is_the_vector(tmp_path: Path) -> None:
-    """Values stand big-endian on disk, 4096 bytes in all."""
+    """Values are big-endian on disk, in 4096 bytes."""
     path = tmp_path / "checkpoint"
     checkpoint = Checkpoint.open_to_write(path, DiskStorage())
     checkpoint.set(Field.PHYSIC_MESSAGE_TIMESTAMP, vectors.ST)
@@ -307,7 +307,7 @@ def test_checkpoint_is_the_vector(tmp_path: Path) -> None:
 
 
 def test_default_sizes() -> None:
-    """A record of topic FooBar with 32 and 29 bytes has 158, the default index file 420,000,040."""
+    """A record of topic FooBar with 32 and 29 bytes has 158 bytes, the default index file 420,000,040."""
     size = record_size(born_size=8, store_size=8, magic=Magic.V1, body_length=32, topic_length=6, properties_length=29)
     assert size == 158
     assert index_file.file_size(index_file.DEFAULT_SLOTS, index_file.DEFAULT_ENTRIES) == 420_000_040
@@ -321,7 +321,7 @@ def test_default_sizes() -> None:
     ],
 )
 def test_property_parser_is_as_lenient_as_the_peer(text: str, entries: dict[str, str]) -> None:
-    """The two cases of RocketMQ 5.3.3 (tests/conformance/format/vectors.py)."""
+    """They are the two cases of RocketMQ 5.3.3 (tests/conformance/format/vectors.py)."""
     assert decode_properties(text.encode()) == entries
 
 
@@ -336,7 +336,7 @@ def test_property_parser_is_as_lenient_as_the_peer(text: str, entries: dict[str,
     ],
 )
 def test_java_hash_check_values(text: str, value: int) -> None:
-    """Spec 0."""
+    """The values are those of spec 0."""
     assert java_hash(text) == value
 
 

@@ -1,7 +1,7 @@
 """Golden vectors of RocketMQ 5.3.3.
 
-Their source: records decoded by the peer's MessageDecoder, W by its encodeMessages, IDX and CKPT by
-its IndexFile and StoreCheckpoint; units and blank records by hand from the layouts.
+Their source: records decoded by RocketMQ's MessageDecoder, W by its encodeMessages, IDX and CKPT by its IndexFile and
+StoreCheckpoint; units and blank records by hand from the layouts.
 """
 
 from __future__ import annotations

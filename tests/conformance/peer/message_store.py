@@ -1,6 +1,6 @@
-"""What the peer's tests have in their DefaultMessageStore, of our parts: put, let it dispatch, ask.
+"""Tidemark's counterpart of the DefaultMessageStore in RocketMQ's tests: put, dispatch, query.
 
-A running writer over real gRPC, the pipeline's epochs in this process, and the read side as a broker's client sees it.
+It is a running writer over real gRPC, the pipeline's epochs in this process, and reads as a broker's client sees them.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ MAX_MESSAGE_BYTES = 128 << 20  # getMessage's own default of maxTotalMsgSize
 
 
 class MessageStore:
-    """Started by `with`. Sizes are the peer's test's: bytes of a log file, units of a queue file."""
+    """Started by `with`. Sizes are those of RocketMQ's test: bytes of a log file, units of a queue file."""
 
     def __init__(
         self,
@@ -76,37 +76,37 @@ class MessageStore:
     # -- writing --------------------------------------------------------------------------------------------------
 
     def create_topic(self, name: str, *, batch: bool = False, queues: int = 1) -> None:
-        """A topic with SimpleCQ or BatchCQ queues."""
+        """Create a topic with SimpleCQ or BatchCQ queues."""
         attributes = {"+queue.type": "BatchCQ"} if batch else {}
         request = topics_pb2.CreateTopicRequest(name=name, queue_count=queues, attributes=attributes)
         self.writer.topics.CreateTopic(request)
 
     def put(self, topic: str, *messages: Message, queue_id: int = 0, **fields: Any) -> pb.AppendBatchResponse:
-        """One batch: of one message it is what a single put is, on a BatchCQ topic it is an inner batch."""
+        """Put one batch: with one message it is a single put, on a BatchCQ topic it is an inner batch."""
         wire = wire_batch(*((body, properties(entries), 0) for body, entries in messages))
         return self.writer.append(topic, wire, queue_id=queue_id, **fields)
 
     def refused(self, topic: str, *messages: Message, **fields: Any) -> Refusal:
-        """Why a put is refused."""
+        """Return the refusal of a put."""
         return refusal_of(lambda: self.put(topic, *messages, **fields))
 
     def refused_spelled_out(self, topic: str, message: pb.Message) -> Refusal:
-        """The same for a message that is not packed: packed ones cannot carry too long properties."""
+        """Return the refusal of an unpacked message: packed ones cannot carry too long properties."""
         return refusal_of(lambda: self.writer.append(topic, messages=pb.MessageList(messages=[message])))
 
     def records(self) -> list[Record]:
-        """Every record of the log, decoded."""
+        """Return every record of the log, decoded."""
         return stored_records(self.root)
 
     def wait_for_commit(self) -> None:
-        """Until all that was put is committed: an answer FLUSH_DISK_TIMEOUT comes before."""
+        """Wait until all puts are committed: an answer FLUSH_DISK_TIMEOUT comes before."""
         deadline = time.monotonic() + 60
         while (info := self.writer.info()).committed_offset < info.max_physical_offset:
             assert time.monotonic() < deadline
             time.sleep(0.005)
 
     def dispatch(self) -> None:
-        """Index what is committed, as `pipeline --once` beside a running writer does."""
+        """Index the committed data, as `pipeline --once` with a running writer does."""
         build(make_plan(PipelineSettings(store_root=self.root, once=True, **self.sizes)))
         self._reader = None
 
@@ -122,7 +122,7 @@ class MessageStore:
         max_bytes: int = MAX_MESSAGE_BYTES,
         limits: TransferLimits | None = None,
     ) -> PullResult:
-        """getMessage, as a broker answers it."""
+        """Call getMessage, as a broker answers it."""
         queue, reader, bounds = self._queue(topic, queue_id)
         return pull_as_broker(
             queue,
@@ -134,28 +134,28 @@ class MessageStore:
         )
 
     def bounds(self, topic: str, queue_id: int = 0) -> QueueBounds:
-        """Minimum and maximum offset of a queue, and its units."""
+        """Return minimum and maximum offset of a queue, and its units."""
         return self._queue(topic, queue_id)[2]
 
     def look(self, physical_offset: int) -> list[Row]:
-        """lookMessageByOffset: the messages of the record at a place."""
+        """Call lookMessageByOffset: the messages of the record at a position."""
         reader = self.reader
         return message_rows(message_at(reader, reader.watermark(), physical_offset), BodyEncoding.UTF8)
 
     def by_key(self, topic: str, key: str, *, unique: bool = False) -> list[Row]:
-        """queryMessage: what carries the key."""
+        """Call queryMessage: the messages with the key."""
         reader = self.reader
         index = IndexReader(reader.paths.index, slots=self.sizes["index_slots"], entries=self.sizes["index_entries"])
         found = find_by_key(reader, index, reader.watermark(), KeyQuery(topic, key, unique=unique))
         return [row for part in found.parts for row in message_rows(part, BodyEncoding.UTF8)]
 
     def offset_in_queue_by_time(self, topic: str, time_ms: int, boundary: Boundary = Boundary.LOWER) -> int:
-        """getOffsetInQueueByTime."""
+        """Call getOffsetInQueueByTime."""
         queue, reader, bounds = self._queue(topic, 0)
         return offset_by_time_as_broker(queue, reader.log, bounds, time_ms, boundary)
 
     def unit(self, topic: str, offset: int) -> Unit:
-        """The unit that holds a queue offset."""
+        """Return the unit that holds a queue offset."""
         queue, reader, bounds = self._queue(topic, 0)
         row = queue.run.read(queue.locate(offset, bounds.units), 1)[0]
         place = int(row["physical_offset"])
@@ -163,16 +163,16 @@ class MessageStore:
 
     @property
     def max_physical_offset(self) -> int:
-        """Where the log ends."""
+        """Return the log's end."""
         return self.writer.info().max_physical_offset
 
     def queue_next_offset(self, topic: str, queue_id: int = 0) -> int:
-        """The offset the queue's next message gets: getMaxOffsetInQueue with committed=False."""
+        """Return the queue's next offset: getMaxOffsetInQueue with committed=False."""
         answer = self.writer.topics.DescribeTopic(topics_pb2.DescribeTopicRequest(name=topic))
         return int(answer.queues[queue_id].next_queue_offset)
 
     def index_file_names(self) -> list[str]:
-        """Files of the key index."""
+        """Return the names of the key index's files."""
         return [path.name for path in index_files(self.root / "index")]
 
     def _queue(self, topic: str, queue_id: int) -> tuple[QueueReader, StoreReader, QueueBounds]:
@@ -182,14 +182,14 @@ class MessageStore:
 
     @property
     def reader(self) -> StoreReader:
-        """A reader that has seen everything that was dispatched."""
+        """Return a reader of everything that was dispatched."""
         if self._reader is None:
             self._reader = StoreReader(self.root)
         return self._reader
 
 
 class Unit(NamedTuple):
-    """What a unit says, and the store time of its record."""
+    """A unit's fields, and the store time of its record."""
 
     physical_offset: int
     size: int
@@ -197,23 +197,23 @@ class Unit(NamedTuple):
 
 
 def rows_of(result: PullResult) -> list[Row]:
-    """The messages of a pull, in order, as a broker's client sees them."""
+    """Return the messages of a pull, in order, as a broker's client sees them."""
     return [row for part in result.parts for row in message_rows(part, BodyEncoding.AUTO, as_broker=True)]
 
 
 def record_count(result: PullResult) -> int:
-    """Records of a pull: an inner batch is one."""
+    """Return the number of records of a pull: an inner batch is one."""
     return sum(len(part.records.rows) for part in result.parts)
 
 
 def numbered(count: int, entries: Sequence[dict[str, str]] | dict[str, str] = (), start: int = 0) -> list[Message]:
-    """Messages body<start>, body<start + 1>, ... with the same properties each, or one dict a message."""
+    """Return messages body<start>, body<start + 1>, ... with the same properties each, or one dict a message."""
     chosen = [entries] * count if isinstance(entries, dict) else list(entries) or [{}] * count
     return [(b"body%d" % (start + i), chosen[i]) for i in range(count)]
 
 
 def put_status(refusal: Refusal) -> str:
-    """The peer's PutMessageStatus for a refusal."""
+    """Return RocketMQ's PutMessageStatus for a refusal."""
     return STATUS[BY_REASON[refusal.reason]].put_status
 
 

@@ -1,4 +1,4 @@
-"""The peer's AppendCallbackTest: ten messages into room that is too small, and into room that is not."""
+"""RocketMQ's AppendCallbackTest: ten messages into a file with too little room, and with enough."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def put_ten(store: MessageStore, **fields: int) -> pb.AppendBatchResponse:
 
 
 def message_ids(answer: pb.AppendBatchResponse) -> list[str]:
-    """The answer's ids, as clients make them of the host and the places."""
+    """Return the answer's ids, as clients make them of the host and the positions."""
     places = struct.unpack(f">{len(answer.physical_offsets) // 8}q", answer.physical_offsets)
     return [encode_offset_message_id(answer.store_host, place) for place in places]
 
@@ -37,9 +37,9 @@ def message_ids(answer: pb.AppendBatchResponse) -> list[str]:
 def test_ac1_ac2_a_batch_without_room_leaves_a_blank_record_and_nothing_else(
     tmp_path: Path, hosts: dict[str, Any], size: int, id_length: int
 ) -> None:
-    """With 1000 bytes left: 8 bytes of blank that claim all 1000, the rest untouched, the batch whole in the next file.
+    """With 1000 bytes left: 8 bytes of blank that cover all 1000, the rest unchanged, the batch whole in the next file.
 
-    Its queue offsets are those it would have had here, its ids are those of where it came to lie.
+    Its queue offsets do not depend on the file, its ids are those of its position.
     """
     with MessageStore(tmp_path, log_file_size=FILE_SIZE, **hosts) as store:
         filler = FILE_SIZE - MAX_BLANK - (91 + len("filler")) - (24 if hosts else 0)
@@ -60,7 +60,7 @@ def test_ac1_ac2_a_batch_without_room_leaves_a_blank_record_and_nothing_else(
 def test_ac3_ac4_ac5_a_batch_with_room_is_stored_and_decodes_to_what_was_sent(
     tmp_path: Path, hosts: dict[str, Any], size: int, id_length: int
 ) -> None:
-    """Put at 0, as many bytes as the formula says, ten ids of their own; one store time, consecutive queue offsets."""
+    """It is stored at 0 with the bytes of the formula, ten ids, one store time, and consecutive queue offsets."""
     with MessageStore(tmp_path, log_file_size=10_240, **hosts) as store:
         answer = put_ten(store, born_timestamp_ms=1_700_000_000_000)
         assert answer.status == pb.PUT_STATUS_PUT_OK

@@ -1,4 +1,4 @@
-"""The peer's queue/BatchConsumeMessageTest: inner batches put, dispatched and pulled as its store does.
+"""RocketMQ's queue/BatchConsumeMessageTest: inner batches put, dispatched and pulled as its store does.
 
 Log files of 8 KiB, 100 units a ConsumeQueue file, 20 a BatchConsumeQueue file, transfer limits of 1 MiB and 1024.
 """
@@ -26,7 +26,7 @@ LIMITS = TransferLimits(bytes_in_memory=1 << 20, count_in_memory=1024, bytes_on_
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[MessageStore]:
-    """A simple topic `s` and a batch topic `b` of one queue each."""
+    """Return a store with a simple topic `s` and a batch topic `b` of one queue each."""
     with MessageStore(tmp_path, log_file_size=8192) as running:
         running.create_topic("s")
         running.create_topic("b", batch=True)
@@ -34,7 +34,7 @@ def store(tmp_path: Path) -> Iterator[MessageStore]:
 
 
 def put_batches(store: MessageStore, count: int, size: int, body_size: int = 1) -> list[pb.AppendBatchResponse]:
-    """*count* inner batches of *size* messages."""
+    """Put *count* inner batches of *size* messages."""
     return [store.put("b", *[(b"x" * body_size, {})] * size) for _ in range(count)]
 
 
@@ -43,12 +43,12 @@ def pulled(store: MessageStore, offset: int, max_messages: int, max_bytes: int =
 
 
 def test_bcm1_a_message_without_marks_of_a_batch_goes_to_a_simple_topic(store: MessageStore) -> None:
-    """Neither INNER_NUM nor a flag: PUT_OK."""
+    """It has neither INNER_NUM nor a flag: PUT_OK."""
     assert store.put("s", (b"x", {})).status == pb.PUT_STATUS_PUT_OK
 
 
 def test_bcm2_half_a_batch_is_refused(store: MessageStore) -> None:
-    """INNER_NUM without the flag, and the flag on a topic of single messages: MESSAGE_ILLEGAL, nothing is stored."""
+    """INNER_NUM without the flag, or the flag on a topic of single messages: MESSAGE_ILLEGAL, nothing is stored."""
     for topic in ("s", "b"):
         assert store.refused(topic, (b"x", {}), properties={"INNER_NUM": "1"}).reason == "INNER_BATCH_ILLEGAL"
     assert store.refused("s", (b"x", {}), sys_flag=0x80).reason == "INNER_BATCH_ILLEGAL"
@@ -56,14 +56,14 @@ def test_bcm2_half_a_batch_is_refused(store: MessageStore) -> None:
 
 
 def test_bcm3_a_batch_topic_takes_single_messages(store: MessageStore) -> None:
-    """A plain one, and one with the flag and no INNER_NUM: each counts as one."""
+    """A plain one, and one with the flag and no INNER_NUM, each count as one."""
     assert store.put("b", (b"x", {})).status == pb.PUT_STATUS_PUT_OK
     answer = store.put("b", (b"y", {}), sys_flag=0x80)
     assert (answer.status, answer.queue_offset, answer.message_count) == (pb.PUT_STATUS_PUT_OK, 1, 1)
 
 
 def test_bcm4_each_offset_of_a_batch_is_found(store: MessageStore) -> None:
-    """One inner batch of ten: minimum 0, maximum 10."""
+    """One inner batch of ten has minimum 0, maximum 10."""
     put_batches(store, 1, 10)
     store.dispatch()
     for offset in range(10):
@@ -73,7 +73,7 @@ def test_bcm4_each_offset_of_a_batch_is_found(store: MessageStore) -> None:
 
 @pytest.mark.parametrize("count", [100, pytest.param(1000, marks=pytest.mark.exhaustive)])
 def test_bcm5_pulling_one_message_gives_one_whole_batch_each(tmp_path: Path, count: int) -> None:
-    """Batches of 2 to 1001 messages (in log files that hold such): as many pulls, then the end."""
+    """Batches of 2 to 1001 messages (in large enough log files) need as many pulls, and then the end is reached."""
     sizes = [random.Random(5 + i).randint(2, 1001) for i in range(count)]
     with MessageStore(tmp_path, max_in_flight_bytes=64 << 20) as store:
         store.create_topic("b", batch=True)
@@ -90,7 +90,7 @@ def test_bcm5_pulling_one_message_gives_one_whole_batch_each(tmp_path: Path, cou
 
 
 def decode_record_properties(result: PullResult, record: int = 0) -> dict[str, str]:
-    """Properties of a record of a pull: the batch's own."""
+    """Return the properties of a record of a pull: the batch's own."""
     records = result.parts[0].records
     row = records.rows[record]
     at = int(row["properties_at"])
@@ -98,7 +98,7 @@ def decode_record_properties(result: PullResult, record: int = 0) -> dict[str, s
 
 
 def test_bcm6_an_empty_batch_queue_has_minimum_minus_1(store: MessageStore) -> None:
-    """As a broker tells it; by our own rules an empty queue is 0 to 0."""
+    """This is a broker's answer; by Tidemark's rules an empty queue is 0 to 0."""
     store.dispatch()
     result = pulled(store, 0, 1)
     assert (result.status, result.bounds.min_offset, result.bounds.max_offset) == (
@@ -111,7 +111,7 @@ def test_bcm6_an_empty_batch_queue_has_minimum_minus_1(store: MessageStore) -> N
 
 
 def test_bcm7_a_time_between_two_batches(store: MessageStore) -> None:
-    """After the 8th of 19 batches and before the 9th: offset 80, also after the index has been gone over again."""
+    """After the 8th of 19 batches and before the 9th: offset 80, also after the queue is dispatched again."""
     put_batches(store, 8, 10)
     time.sleep(0.005)
     between = time.time_ns() // 1_000_000
@@ -125,7 +125,7 @@ def test_bcm7_a_time_between_two_batches(store: MessageStore) -> None:
 
 
 def test_bcm8_bounds_and_times_of_a_simple_queue(store: MessageStore) -> None:
-    """100 messages: by time 0 the first, by its own time the 51st, long after it the end; REST and library agree."""
+    """100 messages: time 0 gives the first, its own time the 51st, a much later one the end; REST and library agree."""
     times = []
     for _ in range(100):
         times.append(store.put("s", (b"x", {})).store_timestamp_ms)
@@ -146,7 +146,7 @@ def test_bcm8_bounds_and_times_of_a_simple_queue(store: MessageStore) -> None:
 
 
 def test_bcm9_times_and_places_of_messages_by_offset(store: MessageStore) -> None:
-    """The earliest time is message 0's; message 50 has its own time and the place its put was told."""
+    """The earliest time is message 0's; message 50 has its own time and its put's position."""
     answers = [store.put("s", (b"x", {})) for _ in range(100)]
     store.dispatch()
     unit = store.unit("s", 50)
@@ -171,7 +171,7 @@ def test_bcm10_bounds_and_times_of_a_batch_queue(store: MessageStore) -> None:
 
 
 def test_bcm11_a_hundred_messages_are_ten_records(store: MessageStore) -> None:
-    """Record i says INNER_BASE 10 i and INNER_NUM 10."""
+    """Record i has INNER_BASE 10 i and INNER_NUM 10."""
     put_batches(store, 10, 10)
     store.dispatch()
     result = pulled(store, 0, 100)
@@ -182,7 +182,7 @@ def test_bcm11_a_hundred_messages_are_ten_records(store: MessageStore) -> None:
 
 
 def test_bcm12_a_puts_answer_tells_its_first_offset_and_count(store: MessageStore) -> None:
-    """200 batches of 20."""
+    """There are 200 batches of 20."""
     answers = put_batches(store, 200, 20)
     assert [answer.queue_offset for answer in answers] == list(range(0, 4000, 20))
     assert {answer.message_count for answer in answers} == {20}
@@ -207,7 +207,7 @@ def test_bcm13_bcm14_counting_is_by_messages_and_whole_records(
 def test_bcm15_limits_in_bytes_count_whole_records(
     store: MessageStore, max_bytes: int, records: int, next_offset: int
 ) -> None:
-    """Records of about 1.2 KB, from offset 5."""
+    """The records have about 1.2 KB; the pull starts at offset 5."""
     answers = put_batches(store, 100, 10, body_size=80)
     assert 1100 < answers[0].end_physical_offset - answers[0].physical_offset < 1300
     store.dispatch()

@@ -1,4 +1,4 @@
-"""The peer's queue/BatchConsumeQueueTest: files of 20 units. Unit i: a record at i of 1024 bytes, tag code 111."""
+"""RocketMQ's queue/BatchConsumeQueueTest: files of 20 units. Unit i: a record at i of 1024 bytes, tag code 111."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tidemark.store.storage import DiskStorage
 pytestmark = pytest.mark.conformance
 
 FILE_SIZE, RECORD_SIZE, TAG_CODE, BATCH = 20 * 46, 1024, 111, 10
-# Every offset takes half a minute; a step that shares no divisor with the batch size meets every place in a batch.
+# Every offset takes half a minute; a step that shares no divisor with the batch size covers every position in a batch.
 STEPS = pytest.mark.parametrize("step", [37, pytest.param(1, marks=pytest.mark.exhaustive)])
 
 
@@ -46,18 +46,18 @@ class BatchQueue:
         self.open()
 
     def open(self, *, log_min: int = 0) -> None:
-        """Look at the files as a reader that comes anew does."""
+        """Read the files as a new reader does."""
         self.reader = QueueReader(self.files.folder, topic="b", queue_id=0, batch=True)
         self.bounds: QueueBounds = self.reader.bounds(Watermark(0, self._end, 0, self._end), log_min=log_min)
 
     def iterate_from(self, offset: int) -> Any:
-        """The unit that iteration from a queue offset begins with; None where there is nothing."""
+        """Return the unit at which iteration from a queue offset begins; None if there is none."""
         if refuse(self.bounds, offset) is not None:
             return None
         return self.reader.run.read(self.reader.locate(offset, self.bounds.units), 1)[0]
 
     def offset_by_time(self, time_ms: int) -> int:
-        """As the peer answers, lower boundary."""
+        """Return RocketMQ's answer, lower boundary."""
         return offset_by_time_as_broker(self.reader, FileRun(self.files.folder / "none"), self.bounds, time_ms)
 
     @property
@@ -67,13 +67,13 @@ class BatchQueue:
 
 @pytest.fixture(scope="module")
 def from_1000(tmp_path_factory: pytest.TempPathFactory) -> BatchQueue:
-    """10,000 units, the first base 1000."""
+    """Return 10,000 units, the first base 1000."""
     return BatchQueue(tmp_path_factory.mktemp("queue"), 10_000, first_base=1000)
 
 
 @pytest.fixture(scope="module")
 def from_1(tmp_path_factory: pytest.TempPathFactory) -> BatchQueue:
-    """20,000 units, the first base 1."""
+    """Return 20,000 units, the first base 1."""
     return BatchQueue(tmp_path_factory.mktemp("queue"), 20_000, first_base=1)
 
 
@@ -84,7 +84,7 @@ def test_bcq1_ten_thousand_units_fill_500_files(from_1000: BatchQueue) -> None:
 
 
 def test_bcq2_first_and_last_unit(from_1000: BatchQueue) -> None:
-    """Base and number of messages."""
+    """Base and number of messages are compared."""
     first, end = from_1000.bounds.units
     units = [from_1000.reader.run.read(number, 1)[0] for number in (first, end - 1)]
     assert [(unit["base_offset"], unit["batch_size"]) for unit in units] == [(1000, 10), (100_990, 10)]
@@ -92,7 +92,7 @@ def test_bcq2_first_and_last_unit(from_1000: BatchQueue) -> None:
 
 @STEPS
 def test_bcq3_every_offset_finds_the_unit_that_holds_it(from_1000: BatchQueue, step: int) -> None:
-    """Nothing below the first base and from the maximum on."""
+    """Offsets below the first base and from the maximum on find nothing."""
     for outside in (0, 999, 101_000, 101_001):
         assert from_1000.iterate_from(outside) is None
     for offset in [*range(1000, 101_000, step), 100_999]:
@@ -103,7 +103,7 @@ def test_bcq3_every_offset_finds_the_unit_that_holds_it(from_1000: BatchQueue, s
 
 
 def test_bcq4_bounds_told_by_the_files_alone(from_1: BatchQueue) -> None:
-    """A reader that comes anew computes the same."""
+    """A new reader computes the same."""
     assert len(from_1.files.starts) == 1000
     assert from_1.min_max == (1, 200_001)
     from_1.open()
@@ -123,7 +123,7 @@ def test_bcq5_lookup_of_every_offset(from_1: BatchQueue, step: int) -> None:
 
 @STEPS
 def test_bcq6_offset_by_time(from_1: BatchQueue, step: int) -> None:
-    """The first batch at or after a time; beyond the last one its base, where we, asked as ourselves, tell the end."""
+    """The first batch at or after a time; after the last one RocketMQ returns its base, Tidemark's rules the end."""
     assert [from_1.offset_by_time(time_ms) for time_ms in (-100, 0, 1)] == [1, 1, 11]
     for number in range(0, 20_000, step):
         assert from_1.offset_by_time(10 * number) == 10 * number + 1
@@ -134,7 +134,7 @@ def test_bcq6_offset_by_time(from_1: BatchQueue, step: int) -> None:
 
 
 def test_bcq7_a_reopened_queue_is_the_same(tmp_path: Path) -> None:
-    """Synced, and opened again from the files."""
+    """It is synced, and opened again from the files."""
     queue = BatchQueue(tmp_path / "q", 100, first_base=1)
     queue.files.close()
     queue.open()
@@ -145,7 +145,7 @@ def test_bcq7_a_reopened_queue_is_the_same(tmp_path: Path) -> None:
 
 
 def test_bcq8_nothing_is_found_behind_a_truncation(tmp_path: Path) -> None:
-    """20,000 units, cut at a place by a seed."""
+    """There are 20,000 units, cut at a seeded position."""
     queue = BatchQueue(tmp_path / "q", 20_000, first_base=1)
     cut = random.Random(8).randrange(1, 20_000)
     assert truncate_queue(queue.files, cut, batch=True) == 20_000 - cut
@@ -157,7 +157,10 @@ def test_bcq8_nothing_is_found_behind_a_truncation(tmp_path: Path) -> None:
 
 
 def test_bcq9_truncation_and_expiry(tmp_path: Path) -> None:
-    """Cut at 80 of 100: four files. Records below 30 gone: the first file goes, and the minimum lies in the next."""
+    """A cut at 80 of 100 leaves four files.
+
+    When records below 30 are gone, the first file is deleted, and the minimum is in the next.
+    """
     queue = BatchQueue(tmp_path / "q", 100, first_base=1)
     truncate_queue(queue.files, 80, batch=True)
     queue.open()

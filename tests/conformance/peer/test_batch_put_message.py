@@ -1,4 +1,4 @@
-"""The peer's BatchPutMessageTest: a legacy batch under wrapper properties. Log files of 8 KiB."""
+"""RocketMQ's BatchPutMessageTest: a legacy batch with wrapper properties. Log files of 8 KiB."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def put_batch(store: MessageStore) -> pb.AppendBatchResponse:
 
 
 def require_all_found(store: MessageStore) -> None:
-    """Each of the ten, pulled by its queue offset."""
+    """Require each of the ten, pulled by its queue offset."""
     store.dispatch()
     for offset in range(10):
         result = store.get_message(TOPIC, offset, 1)
@@ -32,7 +32,7 @@ def require_all_found(store: MessageStore) -> None:
 
 
 def test_bpm1_bpm2_records_lie_where_their_own_properties_put_them(tmp_path: Path) -> None:
-    """The batch is stored, and record k starts at k times 142: wrapper properties take no room in it."""
+    """The batch is stored, and record k starts at k times 142: wrapper properties use no room in it."""
     with MessageStore(tmp_path, log_file_size=8192, units_a_file=205) as store:
         answer = put_batch(store)
         assert (answer.status, answer.message_count) == (pb.PUT_STATUS_PUT_OK, 10)
@@ -45,7 +45,7 @@ def test_bpm1_bpm2_records_lie_where_their_own_properties_put_them(tmp_path: Pat
 
 
 def test_bpm3_every_message_is_found_by_its_queue_offset(tmp_path: Path) -> None:
-    """getMessage of queue 0 from 0 to 9."""
+    """The call is getMessage of queue 0 from 0 to 9."""
     with MessageStore(tmp_path, log_file_size=8192, units_a_file=205) as store:
         put_batch(store)
         require_all_found(store)

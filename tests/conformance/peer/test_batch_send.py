@@ -1,4 +1,4 @@
-"""The peer's BatchSendIT: from a producer's batch to what consumers get and find."""
+"""RocketMQ's BatchSendIT: from a producer's batch to the messages that consumers get and find."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def offset_ids(answer: pb.AppendBatchResponse) -> list[str]:
 
 
 def test_bs1_every_message_of_a_batch_has_two_ids(tmp_path: Path) -> None:
-    """A hundred: each is found by its offset id and by its UNIQ_KEY."""
+    """Each of a hundred is found by its offset id and by its UNIQ_KEY."""
     keys = UniqueKeys().make_many(100)
     with MessageStore(tmp_path) as store:
         answer = store.put("t", *[(b"body%d" % i, {"UNIQ_KEY": key}) for i, key in enumerate(keys)])
@@ -42,7 +42,7 @@ def test_bs1_every_message_of_a_batch_has_two_ids(tmp_path: Path) -> None:
 
 
 def test_bs2_a_new_batch_topic(tmp_path: Path) -> None:
-    """Eight queues, each from -1 to 0 as a broker tells it; 0 to 0 as we do."""
+    """It has eight queues, each from -1 to 0 for a broker, 0 to 0 for Tidemark."""
     with MessageStore(tmp_path) as store:
         store.create_topic("b", batch=True, queues=8)
         store.dispatch()
@@ -57,12 +57,12 @@ def test_bs2_a_new_batch_topic(tmp_path: Path) -> None:
 
 
 def put_tens(store: MessageStore, topic: str) -> list[pb.AppendBatchResponse]:
-    """Ten batches of ten messages."""
+    """Put ten batches of ten messages."""
     return [store.put(topic, *[(b"%d" % (10 * i + j), {}) for j in range(10)]) for i in range(10)]
 
 
 def test_bs3_bs4_inner_batches_from_end_to_end(tmp_path: Path) -> None:
-    """One id each, offset 10 i; pulling from 5 gives a broker's client all hundred, and ours the 95 it asked for."""
+    """One id each, offset 10 i; a pull from 5 gives a broker's client all hundred, and Tidemark's the requested 95."""
     with MessageStore(tmp_path) as store:
         store.create_topic("b", batch=True)
         answers = put_tens(store, "b")
@@ -84,7 +84,7 @@ def test_bs3_bs4_inner_batches_from_end_to_end(tmp_path: Path) -> None:
 
 
 def test_bs5_the_same_on_a_simple_topic(tmp_path: Path) -> None:
-    """Ten ids a batch; pulling from 5 gives 95 messages."""
+    """There are ten ids a batch; a pull from 5 gives 95 messages."""
     with MessageStore(tmp_path) as store:
         store.create_topic("s")
         store.dispatch()
@@ -97,7 +97,7 @@ def test_bs5_the_same_on_a_simple_topic(tmp_path: Path) -> None:
 
 
 def test_bs6_a_batch_of_one_keeps_everything(tmp_path: Path) -> None:
-    """Keys, tag, WAIT, buyer id and flag; found by both ids."""
+    """Keys, tag, WAIT, buyer id and flag are compared; both ids find it."""
     key = UniqueKeys().make()
     entries = {"KEYS": "k1 k2", "TAGS": "A", "WAIT": "false", "BUYER_ID": "b1", "UNIQ_KEY": key}
     with MessageStore(tmp_path) as store:

@@ -1,4 +1,4 @@
-"""The peer's ConsumeQueueTest and queue/ConsumeQueueTest: units of SimpleCQ queues, their bounds, repeats."""
+"""RocketMQ's ConsumeQueueTest and queue/ConsumeQueueTest: units of SimpleCQ queues, their bounds, duplicates."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ END = 1 << 40
 
 
 def dispatched(count: int, size: int) -> RequestArray:
-    """Records of *size* bytes back to back; record i has queue offset i and tag code i."""
+    """Return contiguous records of *size* bytes; record i has queue offset i and tag code i."""
     requests = np.zeros(count, DISPATCH_REQUEST)
     numbers = np.arange(count)
     requests["physical_offset"], requests["message_size"] = size * numbers, size
@@ -38,7 +38,7 @@ def dispatched(count: int, size: int) -> RequestArray:
 
 
 def built_queue(folder: Path, requests: RequestArray, *, units_a_file: int) -> QueueReader:
-    """A queue of these records, and a reader of it."""
+    """Return a reader of a queue of these records."""
     builder = ConsumeQueueBuilder(MappedFileQueue(folder, 20 * units_a_file, DiskStorage()), mark=0)
     assert builder.build(requests) == []
     builder.files.close()
@@ -50,7 +50,7 @@ def bounds_of(queue: QueueReader, log_min: int = 0) -> QueueBounds:
 
 
 def test_cq1_a_record_that_is_built_already_adds_nothing(tmp_path: Path) -> None:
-    """2000 records, every second one with IPv6 hosts: dispatched once more from the first on, no byte changes."""
+    """Of 2000 records every second has IPv6 hosts: dispatched again from the first on, no byte changes."""
     hosts = [
         {"born_host": BORN_HOST, "store_host": STORE_HOST},
         {"born_host": BORN_HOST_V6, "store_host": STORE_HOST_V6},
@@ -72,7 +72,7 @@ def test_cq1_a_record_that_is_built_already_adds_nothing(tmp_path: Path) -> None
 
 
 def test_cq4_cq5_cq6_the_minimum_follows_the_log(tmp_path: Path) -> None:
-    """10,000 records of 100 bytes. Log from 0: minimum 0; from 2000: 20, though it was 5; behind the last: the end."""
+    """10,000 records of 100 bytes. Log from 0: minimum 0; from 2000: 20, although it was 5; after the last: the end."""
     queue = built_queue(tmp_path, dispatched(10_000, 100), units_a_file=10)
     for log_min, minimum in ((0, 0), (500, 5), (2000, 20), (999_900, 9_999), (1_000_000, 10_000), (1_000_000, 10_000)):
         bounds = bounds_of(queue, log_min)
@@ -80,7 +80,7 @@ def test_cq4_cq5_cq6_the_minimum_follows_the_log(tmp_path: Path) -> None:
 
 
 def test_qcq1_a_queue_that_nobody_wrote_to_is_empty(tmp_path: Path) -> None:
-    """Of a topic without attributes: SimpleCQ, 0 to 0. A topic nobody made is unknown here, not made by asking."""
+    """A topic without attributes is SimpleCQ, 0 to 0. An unknown topic is unknown here, not created by the request."""
     save_topics(StorePaths(tmp_path).topics, {"t": TopicConfig("t", 1, 1)}, DiskStorage(), counter=1)
     reader = StoreReader(tmp_path)
     queue = reader.queue("t", 0)
@@ -92,7 +92,7 @@ def test_qcq1_a_queue_that_nobody_wrote_to_is_empty(tmp_path: Path) -> None:
 
 
 def test_qcq2_bounds_of_a_hundred_units(tmp_path: Path) -> None:
-    """0 to 100; nothing at -1 and at 100."""
+    """They are 0 to 100; nothing is at -1 and at 100."""
     bounds = bounds_of(built_queue(tmp_path, dispatched(100, 1000), units_a_file=100))
     assert (bounds.min_offset, bounds.max_offset, bounds.units) == (0, 100, (0, 100))
     below, beyond = refuse(bounds, -1), refuse(bounds, 100)

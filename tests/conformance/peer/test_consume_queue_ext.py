@@ -1,4 +1,4 @@
-"""ConsumeQueueExtTest, and ConsumeQueueTest with an extension (format.md §4). Files of 840 bytes, as the peer's."""
+"""ConsumeQueueExtTest, and ConsumeQueueTest with an extension (format.md §4). Files of 840 bytes, as RocketMQ's."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def expected_address(number: int) -> int:
 
 
 def write_with_bitmaps(folder: Path, count: int) -> list[int]:
-    """Files of units of 28 bytes, by struct: a bitmap of 64 bits each, the end mark where a file is full."""
+    """Write files of units of 28 bytes, by struct: a bitmap of 64 bits each, the end mark in a full file."""
     folder.mkdir()
     addresses, per_file = [], (SIZE - 4) // 28
     for start in range(0, count, per_file):
@@ -54,7 +54,7 @@ def write_with_bitmaps(folder: Path, count: int) -> list[int]:
 
 
 def test_ex1_every_put_gives_a_negative_address_that_leads_to_the_unit(tmp_path: Path) -> None:
-    """Over several files, each keeping its last four bytes free."""
+    """There are several files, each with its last four bytes free."""
     ext = opened(tmp_path)
     addresses = put(ext, 100)
     assert addresses == [expected_address(number) for number in range(100)]
@@ -64,7 +64,7 @@ def test_ex1_every_put_gives_a_negative_address_that_leads_to_the_unit(tmp_path:
 
 
 def test_ex1_units_with_bitmaps_are_read(tmp_path: Path) -> None:
-    """As a broker that calculates filters writes them; units of both kinds may follow each other."""
+    """A broker that calculates filters writes them; units of both kinds may follow each other."""
     addresses = write_with_bitmaps(tmp_path / "q", 70)
     ext = opened(tmp_path / "q")
     assert [ext.get(a) for a in addresses] == [ExtUnit(n, STORE_MS + n, n.to_bytes(8, "big")) for n in range(70)]
@@ -76,7 +76,7 @@ def test_ex1_units_with_bitmaps_are_read(tmp_path: Path) -> None:
 
 
 def test_ex2_units_stand_back_to_back_from_the_first_address(tmp_path: Path) -> None:
-    """Hopping by size from address to address meets every unit of a file; each has at least 20 bytes."""
+    """A walk by sizes meets every unit of a file; each has at least 20 bytes."""
     ext = opened(tmp_path)
     put(ext, UNITS_A_FILE)
     address, found = to_address(0), []
@@ -88,7 +88,7 @@ def test_ex2_units_stand_back_to_back_from_the_first_address(tmp_path: Path) -> 
 
 
 def test_ex3_get_of_an_undecorated_address_is_nothing(tmp_path: Path) -> None:
-    """Nor of one outside, in front or behind; readers leave such a code as it is."""
+    """An address outside, before or after, gives nothing either; readers leave such a code unchanged."""
     ext = opened(tmp_path)
     put(ext, 50)
     ext.truncate_by_min_address(expected_address(45))
@@ -111,7 +111,7 @@ def test_ex4_opened_again_it_knows_where_its_units_begin_and_end(tmp_path: Path,
 
 
 def test_ex5_it_is_cut_at_either_end(tmp_path: Path) -> None:
-    """By min address whole files go; by max address everything behind the unit of that address."""
+    """The minimum address removes whole files; the maximum address everything after its unit."""
     ext = opened(tmp_path)
     put(ext, 4 * UNITS_A_FILE)
     ext.truncate_by_min_address(LEAST + SIZE * 3 // 2)
@@ -126,7 +126,7 @@ def test_ex5_it_is_cut_at_either_end(tmp_path: Path) -> None:
 
 
 def test_cq3_each_unit_of_a_brokers_queue_has_its_unit_in_the_extension(golden_store: Callable[[str], Path]) -> None:
-    """Place and size are right, and the tag code is the one that a plain unit would carry."""
+    """Position and size are right, and the tag code is that of a plain unit."""
     root = golden_store("extension/store")
     seen = 0
     for folder in sorted((root / "consumequeue").glob("*/*")):
@@ -155,7 +155,7 @@ UNITS = st.builds(
 
 @given(unit=UNITS, behind=st.binary(max_size=30))
 def test_ex1_decode_of_encode_is_the_same(unit: ExtUnit, behind: bytes) -> None:
-    """Whatever follows; and arrays of units are written as one by one."""
+    """Any bytes may follow; arrays of units are written like single ones."""
     data = encode_unit(unit)
     assert decode_unit(data + behind) == unit
     plain = unit._replace(bitmap=b"")
@@ -164,7 +164,7 @@ def test_ex1_decode_of_encode_is_the_same(unit: ExtUnit, behind: bytes) -> None:
 
 @given(data=st.binary(max_size=60) | UNITS.map(encode_unit).map(lambda data: data[:-1]))
 def test_ex3_any_bytes_are_a_unit_or_none(data: bytes) -> None:
-    """Nothing is raised; what is found has the bytes it was found in."""
+    """Nothing is raised; a found unit encodes to its own bytes."""
     unit = decode_unit(data)
     if unit is not None:
         assert data.startswith(encode_unit(unit))

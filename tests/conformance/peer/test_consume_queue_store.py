@@ -1,4 +1,4 @@
-"""The peer's queue/ConsumeQueueStoreTest: a queue folder and topics.json must agree on the queue's type."""
+"""RocketMQ's queue/ConsumeQueueStoreTest: a queue folder and topics.json must agree on the queue's type."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.conformance
 
 
 def write_as(root: Path, queue_type: str) -> None:
-    """topics.json says that the topic's queues are of this type."""
+    """Write topics.json with queues of this type."""
     topic = TopicConfig("TopicTest", 1, 1, attributes={"queue.type": queue_type})
     save_topics(StorePaths(root).topics, {"TopicTest": topic}, DiskStorage(), counter=1)
 
@@ -30,7 +30,7 @@ def index(root: Path) -> None:
     ("written", "configured"), [("SimpleCQ", "BatchCQ"), ("BatchCQ", "SimpleCQ")], ids=["was simple", "was batch"]
 )
 def test_cqs1_cqs2_a_topic_whose_type_was_changed_is_refused(tmp_path: Path, written: str, configured: str) -> None:
-    """The queues are there as *written*, topics.json says otherwise: the peer's text, and no byte changes."""
+    """The queues are of type *written*, topics.json has another: the error is RocketMQ's text, and no byte changes."""
     write_log(tmp_path / "commitlog", 8192, ({"queue_offset": i} for i in range(5)))
     write_as(tmp_path, written)
     index(tmp_path)

@@ -1,4 +1,4 @@
-"""The peer's ConsumerOffsetManagerTest."""
+"""RocketMQ's ConsumerOffsetManagerTest."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.conformance
 
 
 def test_co1_offsets_survive_being_written_and_read(tmp_path: Path) -> None:
-    """{0: 1, 1: 3} of a group; the queue ids are integers again; a queue nobody committed has none."""
+    """A group has {0: 1, 1: 3}; the queue ids are integers again; a queue without a commit has none."""
     paths = StorePaths(tmp_path)
     offsets = ConsumerOffsets(paths, DiskStorage())
 

@@ -1,4 +1,4 @@
-"""The peer's DefaultMessageStoreTest: put, look up, find by time, limits, damage."""
+"""RocketMQ's DefaultMessageStoreTest: put, lookup, search by time, limits, damage."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def open_store(root: Path, **settings: Any) -> MessageStore:
 
 
 def put_timed(store: MessageStore, count: int) -> list[pb.AppendBatchResponse]:
-    """*count* messages, about 10 ms apart."""
+    """Put *count* messages, about 10 ms apart."""
     answers = []
     for number in range(count):
         answers.append(store.put("t", (b"body%d" % number, {})))
@@ -49,7 +49,7 @@ def test_dms1_the_same_store_cannot_be_started_twice(tmp_path: Path) -> None:
 
 
 def test_dms2_messages_of_both_kinds_of_hosts_are_read_by_queue_offset(tmp_path: Path) -> None:
-    """Ten with IPv4 hosts and ten with IPv6 hosts in one queue."""
+    """There are ten with IPv4 hosts and ten with IPv6 hosts in one queue."""
     with open_store(tmp_path) as store:
         store.put("t", *numbered(10))
     hosts = {"writer_listen": "[::1]:0", "advertised_address": "[1050::5:600:300c:326b]:10911"}
@@ -63,7 +63,7 @@ def test_dms2_messages_of_both_kinds_of_hosts_are_read_by_queue_offset(tmp_path:
 
 
 def test_dms3_lookup_by_place(tmp_path: Path) -> None:
-    """First and last record; at the log's end there is nothing."""
+    """First and last record are found; at the log's end there is nothing."""
     with open_store(tmp_path) as store:
         answers = [store.put("t", message) for message in numbered(10)]
         store.dispatch()
@@ -74,7 +74,7 @@ def test_dms3_lookup_by_place(tmp_path: Path) -> None:
 
 
 def test_dms4_dms5_a_store_time_leads_to_its_message(tmp_path: Path) -> None:
-    """Each message's own time, the same less 2 ms, and less 20 s: that one, that one, the first."""
+    """Each message's own time, the same less 2 ms, and less 20 s give that one, that one, and the first."""
     with open_store(tmp_path) as store:
         answers = put_timed(store, 10)
         store.dispatch()
@@ -89,7 +89,7 @@ def test_dms4_dms5_a_store_time_leads_to_its_message(tmp_path: Path) -> None:
 
 
 def test_dms6_offset_by_time_where_nothing_is(tmp_path: Path) -> None:
-    """0 in a queue without messages, no time for it; a topic nobody made is 404 here, where the peer says 0."""
+    """A queue without messages gives 0 and no time; an unknown topic is 404 here, while RocketMQ returns 0."""
     with open_store(tmp_path) as store:
         store.create_topic("empty")
         store.dispatch()
@@ -102,7 +102,7 @@ def test_dms6_offset_by_time_where_nothing_is(tmp_path: Path) -> None:
 
 
 def test_dms7_the_store_time_of_each_unit_is_what_its_put_was_told(tmp_path: Path) -> None:
-    """And no time where no record is: behind the log's end, at a negative place."""
+    """Positions without a record, past the log's end or negative, have no time."""
     with open_store(tmp_path) as store:
         answers = put_timed(store, 10)
         store.dispatch()
@@ -114,7 +114,7 @@ def test_dms7_the_store_time_of_each_unit_is_what_its_put_was_told(tmp_path: Pat
 
 
 def test_dms8_too_long_properties_use_up_no_queue_offset(tmp_path: Path) -> None:
-    """A value of 32,768 characters is refused, the next offset stays 0, the next message gets it."""
+    """A value of 32,768 characters is refused, the next offset stays 0, and the next message gets it."""
     with open_store(tmp_path) as store:
         store.create_topic("t")
         refusal = store.refused_spelled_out("t", pb.Message(body=b"x", properties={"a": "v" * 32_768}))
@@ -125,7 +125,7 @@ def test_dms8_too_long_properties_use_up_no_queue_offset(tmp_path: Path) -> None
 
 
 def test_dms9_what_is_not_dispatched_is_numbered_and_not_shown(tmp_path: Path) -> None:
-    """Three dispatched, two more put: 3 may be read, the next message gets 5."""
+    """Three are dispatched, two more put: 3 may be read, the next message gets 5."""
     with open_store(tmp_path) as store:
         store.put("t", *numbered(3))
         store.dispatch()
@@ -137,7 +137,7 @@ def test_dms9_what_is_not_dispatched_is_numbered_and_not_shown(tmp_path: Path) -
 
 
 def test_dms10_a_pull_gives_as_many_as_asked(tmp_path: Path) -> None:
-    """Of 32 messages 32, 20 and 10."""
+    """Of 32 messages 32, 20 and 10 are requested."""
     with open_store(tmp_path) as store:
         store.put("t", *numbered(32))
         store.dispatch()
@@ -146,7 +146,7 @@ def test_dms10_a_pull_gives_as_many_as_asked(tmp_path: Path) -> None:
 
 
 def test_dms11_a_restart_changes_no_bound(tmp_path: Path) -> None:
-    """100 messages, a clean stop: the log's end, the queue's end and its next offset stay."""
+    """After 100 messages and a clean stop the log's end, the queue's end and its next offset stay."""
     with open_store(tmp_path) as store:
         store.put("t", *numbered(100))
         store.dispatch()
@@ -158,7 +158,10 @@ def test_dms11_a_restart_changes_no_bound(tmp_path: Path) -> None:
 
 
 def damaged_store(root: Path, *, abort: bool) -> tuple[int, int]:
-    """100 messages, stopped; of the last record 16 bytes are zero, from its topic's length on. Its place and end."""
+    """Stop after 100 messages; zero 16 bytes of the last record, from its topic's length on.
+
+    Return its position and end.
+    """
     with open_store(root) as store:
         answers = [store.put("t", message) for message in numbered(100)]
     place, end = answers[-1].physical_offset, answers[-1].end_physical_offset
@@ -173,7 +176,7 @@ def damaged_store(root: Path, *, abort: bool) -> tuple[int, int]:
 
 
 def confirm(paths: StorePaths, offset: int) -> None:
-    """The confirm offset on disk, as a crash before the last one was durable leaves it."""
+    """Write the confirm offset to the disk, as a crash before the last one was durable leaves it."""
     checkpoint = Checkpoint.open_to_write(paths.checkpoint, DiskStorage())
     checkpoint.set(Field.CONFIRM_PHYSICAL_OFFSET, offset)
     checkpoint.flush()
@@ -203,7 +206,7 @@ def test_dms12_dms13_a_damaged_end_above_the_durable_floor_is_cut(tmp_path: Path
 
 @ABORT
 def test_dms12_dms13_damage_below_the_durable_floor_is_told_and_never_cut(tmp_path: Path, abort: bool) -> None:
-    """The same bytes where the confirm offset covers the record: the ledger names it, numbering goes on behind it."""
+    """The confirm offset covers the same bytes: the ledger names the record, and numbering continues after it."""
     place, end = damaged_store(tmp_path, abort=abort)
     with open_store(tmp_path) as store:
         assert store.max_physical_offset == end
@@ -220,7 +223,7 @@ def test_dms12_dms13_damage_below_the_durable_floor_is_told_and_never_cut(tmp_pa
 
 
 def test_dms14_dms15_a_body_above_4_mib_is_illegal(tmp_path: Path) -> None:
-    """Alone and three in a batch: one stable reason for both, where the peer raises a text for the batch."""
+    """Alone and three in a batch: one stable reason for both, while RocketMQ raises a text for the batch."""
     with open_store(tmp_path) as store, Producer(store.writer.address) as producer:
         refusal = store.refused("t", (bytes(MAX_BODY + 1), {}))
         assert (refusal.reason, put_status(refusal)) == ("MESSAGE_SIZE_EXCEEDED", "MESSAGE_ILLEGAL")
@@ -244,7 +247,7 @@ def test_dms17_reading_the_log_in_bulk_skips_blank_records(tmp_path: Path) -> No
 
 
 def test_dms18_limits_of_one_message(tmp_path: Path) -> None:
-    """A body of 4 MiB, a topic of 127 characters and 32,767 bytes of properties pass together; one more of each not."""
+    """A body of 4 MiB, a topic of 127 characters and 32,767 bytes of properties pass; one more of each does not."""
     topic, entries = "t" * 127, {"a": "v" * (32_767 - 3)}
     with open_store(tmp_path) as store:
         assert store.put(topic, (bytes(MAX_BODY), entries)).status == pb.PUT_STATUS_PUT_OK
@@ -257,7 +260,7 @@ def test_dms18_limits_of_one_message(tmp_path: Path) -> None:
 
 
 def test_dms19_the_greatest_size_is_a_setting(tmp_path: Path) -> None:
-    """Ten bytes more, and then ten bytes in all; a setting holds from a start on, not at run time."""
+    """The limit is ten bytes more, and then ten bytes in all; a setting takes effect at a start, not at run time."""
     with open_store(tmp_path / "more", max_message_size_bytes=MAX_BODY + 10) as store:
         assert store.put("t", (bytes(MAX_BODY + 10), {})).status == pb.PUT_STATUS_PUT_OK
         assert put_status(store.refused("t", (bytes(MAX_BODY + 11), {}))) == "MESSAGE_ILLEGAL"
@@ -269,7 +272,7 @@ def test_dms19_the_greatest_size_is_a_setting(tmp_path: Path) -> None:
 
 
 def test_dms20_deleted_topics_are_gone(tmp_path: Path) -> None:
-    """Of ten topics two are kept: exactly these are there, and their messages."""
+    """Of ten topics two are kept: exactly these exist, with their messages."""
     kept = ["topic-3", "topic-5"]
     with open_store(tmp_path) as store:
         for number in range(10):
@@ -287,7 +290,7 @@ def test_dms20_deleted_topics_are_gone(tmp_path: Path) -> None:
 
 
 def test_dms21_folders_are_there_after_a_start(tmp_path: Path) -> None:
-    """The log's by the writer, the queues' by the pipeline."""
+    """The writer creates the log's, the pipeline the queues'."""
     with open_store(tmp_path) as store:
         assert (tmp_path / "commitlog").is_dir()
         store.dispatch()

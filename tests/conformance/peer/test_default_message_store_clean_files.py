@@ -1,6 +1,6 @@
-"""The peer's DefaultMessageStoreCleanFilesTest: one record a log file, seven units or keys a queue or index file.
+"""RocketMQ's DefaultMessageStoreCleanFilesTest: one record a log file, seven units or keys a queue or index file.
 
-Its log files have 128 bytes, ours the least that a writer makes, 4096; its clock is files' mtimes, ours store times.
+Its log files have 128 bytes, Tidemark's the writer's minimum, 4096; its clock is files' mtimes, Tidemark's store times.
 """
 
 from __future__ import annotations
@@ -78,18 +78,18 @@ class CleanedStore:
         )
 
     def index(self) -> None:
-        """What a pipeline does: index what is new, let queue and index files expire."""
+        """Index new records and expire queue and index files, as a pipeline does."""
         build(plan_of(self.paths.root, **SIZES))
 
     def clean(self) -> int:
-        """One run; how many log files went."""
+        """Run retention once; return the number of deleted log files."""
         deleted = self._retention.run_once()
         self.index()
         return deleted
 
     @property
     def files(self) -> tuple[int, int, int]:
-        """Of log, queue and index."""
+        """Return the numbers of log, queue and index files."""
         queue = self.paths.queue("TopicTest", 0, batch=False)
         return tuple(len(list(folder.iterdir())) for folder in (self.paths.commit_log, queue, self.paths.index))  # type: ignore[return-value]
 
@@ -100,7 +100,7 @@ def test_cl1_one_record_a_file(tmp_path: Path) -> None:
 
 
 def test_cl2_a_nearly_full_disk_refuses_until_there_is_room(tmp_path: Path) -> None:
-    """No flag that somebody must clear: each append asks, at most once a second."""
+    """There is no flag to clear: each append checks, at most once a second."""
     free = [50]
     guard = DiskGuard(tmp_path, 100, look=lambda _: free[0])
     with pytest.raises(DiskFullError):
@@ -119,7 +119,7 @@ def test_cl2_a_nearly_full_disk_refuses_until_there_is_room(tmp_path: Path) -> N
 
 
 def test_cl3_expired_files_go_ten_a_run_and_queue_and_index_follow(tmp_path: Path) -> None:
-    """15 of 55 expired: ten, five, none; of queue and index a seventh of that, rounded down."""
+    """15 of 55 are expired: ten, five, none are deleted; of queue and index a seventh of that, rounded down."""
     store = CleanedStore(tmp_path, AN_HOUR)
     assert (store.clean(), store.files) == (10, (45, 7, 7))
     assert (store.clean(), store.files) == (5, (40, 6, 6))
@@ -127,7 +127,7 @@ def test_cl3_expired_files_go_ten_a_run_and_queue_and_index_follow(tmp_path: Pat
 
 
 def used_by(log: Path, *, threshold_files: int) -> Callable[[Path], DiskUse]:
-    """A disk that is 75 % full with that many log files."""
+    """Return a disk that is 75 % full with that many log files."""
 
     def look(_: Path) -> DiskUse:
         used = sum(path.stat().st_blocks * 512 for path in log.iterdir())
@@ -138,7 +138,7 @@ def used_by(log: Path, *, threshold_files: int) -> Callable[[Path], DiskUse]:
 
 
 def test_cl4_the_same_by_disk_use(tmp_path: Path) -> None:
-    """Above 75 %, at any hour: the oldest go until it is not, whatever their age."""
+    """Above 75 %, at any hour, the oldest are deleted until it is below, whatever their age."""
     look = used_by(tmp_path / "commitlog", threshold_files=40)
     store = CleanedStore(tmp_path, RetentionPolicy(0, 75), look=look)
     assert (store.clean(), store.files) == (10, (45, 7, 7))
@@ -147,14 +147,14 @@ def test_cl4_the_same_by_disk_use(tmp_path: Path) -> None:
 
 
 def test_cl5_in_need_files_go_that_have_not_expired(tmp_path: Path) -> None:
-    """Ten a run; the last file stays, however full the disk is."""
+    """Ten are deleted a run; the last file stays, however full the disk is."""
     store = CleanedStore(tmp_path, RetentionPolicy(0, 75), expired=(), look=lambda _: DiskUse(1 << 40, 1 << 40))
     assert [store.clean() for _ in range(7)] == [10, 10, 10, 10, 10, 4, 0]
     assert store.files == (1, 1, 1)
 
 
 def test_mfq6_only_leading_files_expire(tmp_path: Path) -> None:
-    """Of 50 files 0 to 4 and 21 to 49 are old: five go, there is no gap in the middle."""
+    """Of 50 files 0 to 4 and 21 to 49 are old: five are deleted, and there is no gap in the middle."""
     store = CleanedStore(tmp_path, AN_HOUR, count=50, expired=[*range(5), *range(21, 50)])
     assert store.clean() == 5
     starts = sorted(int(path.name) for path in store.paths.commit_log.iterdir())

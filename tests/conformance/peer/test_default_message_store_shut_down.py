@@ -1,4 +1,4 @@
-"""The peer's DefaultMessageStoreShutDownTest: `abort` says that queues may lack what the log has."""
+"""RocketMQ's DefaultMessageStoreShutDownTest: `abort` shows that queues may lack records of the log."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ pytestmark = pytest.mark.conformance
 
 
 def test_sd1_a_stop_with_undispatched_bytes_leaves_abort(tmp_path: Path) -> None:
-    """It goes only when queues and index are built to the log's end."""
+    """It is removed only when queues and index are built to the log's end."""
     with MessageStore(tmp_path) as store:
         store.put("t", *numbered(3))
         store.dispatch()

@@ -1,4 +1,4 @@
-"""The peer's DefaultMQProducerTest, ProduceAccumulatorTest and MessageBatchTest."""
+"""RocketMQ's DefaultMQProducerTest, ProduceAccumulatorTest and MessageBatchTest."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ pytestmark = pytest.mark.conformance
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[MessageStore]:
-    """A topic `t` of one queue; no topic comes by itself."""
+    """Run a store with a topic `t` of one queue and without automatic topics."""
     with MessageStore(tmp_path, auto_create_topics=False) as running:
         running.create_topic("t")
         yield running
 
 
 def test_pr1_what_cannot_be_sent_says_why(store: MessageStore) -> None:
-    """An empty body, a writer that is not there, a topic that has no route."""
+    """The body is empty, the writer is unreachable, or the topic has no route."""
     with Producer(store.writer.address) as producer:
         with pytest.raises(BatchEmptyError, match="without a body"):
             producer.send("t", b"")
@@ -48,7 +48,7 @@ def test_pr1_what_cannot_be_sent_says_why(store: MessageStore) -> None:
 
 
 def test_pr2_every_way_of_sending_tells_id_and_offset(store: MessageStore) -> None:
-    """One, one without waiting, a batch, a batch without waiting, and from a coroutine."""
+    """The ways are single, asynchronous, batch, asynchronous batch, and from a coroutine."""
 
     async def send() -> SendResult:
         async with AsyncProducer(store.writer.address) as producer:
@@ -71,7 +71,7 @@ def test_pr2_every_way_of_sending_tells_id_and_offset(store: MessageStore) -> No
 
 
 def test_pr3_hooks_around_a_send(store: MessageStore) -> None:
-    """Before and after; one that forbids ends the send."""
+    """They run before and after; a forbid hook ends the send."""
     seen: list[object] = []
 
     def forbid(message: Message) -> None:
@@ -92,7 +92,7 @@ def test_pr3_hooks_around_a_send(store: MessageStore) -> None:
 
 
 def test_pr4_a_writer_that_failed_is_avoided(store: MessageStore) -> None:
-    """The other one takes everything, at once."""
+    """The other writer gets all messages at once."""
     with Producer([store.writer.address, "127.0.0.1:1"], timeout_s=5) as producer:
         assert {producer.send("t", b"x").writer for _ in range(10)} == {store.writer.address}
 
@@ -109,7 +109,7 @@ def test_pr5_an_accumulator_makes_batches_of_single_sends(store: MessageStore) -
 
 
 def test_mb1_batches_of_delayed_messages_and_to_retry_topics_are_refused(store: MessageStore) -> None:
-    """Two messages of one topic are a batch; another topic or another WAIT is not."""
+    """Two messages of one topic are a batch; messages with different topics or WAIT values are not."""
     store.create_topic("%RETRY%g")
     with Producer(store.writer.address) as producer:
         assert producer.send_batch([Message("t", b"x"), Message("t", b"y")]).count == 2

@@ -1,4 +1,4 @@
-"""The peer's FlushDiskWatcherTest: appends whose flush comes too late, and in time."""
+"""RocketMQ's FlushDiskWatcherTest: appends whose flush comes too late, and in time."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.conformance
 def test_fw1_a_hundred_appends_are_answered_by_when_their_flush_comes(
     tmp_path: Path, held_back: bool, timeout_ms: int
 ) -> None:
-    """Too late: all FLUSH_DISK_TIMEOUT, with their offsets. At once: all PUT_OK. Nothing is left waiting."""
+    """Too late: all FLUSH_DISK_TIMEOUT, with their offsets. At once: all PUT_OK. No append keeps waiting."""
     storage = FaultyStorage()
     with MessageStore(tmp_path, storage=storage, sync_flush_timeout_ms=timeout_ms) as store:
         store.create_topic("t")

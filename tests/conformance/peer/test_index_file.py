@@ -1,4 +1,4 @@
-"""The peer's IndexFileTest and IndexServiceTest: files of 100 slots and 400 entries."""
+"""RocketMQ's IndexFileTest and IndexServiceTest: files of 100 slots and 400 entries."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from tidemark.store.storage import DiskStorage
 pytestmark = pytest.mark.conformance
 
 SLOTS, ENTRIES, TOPIC = 100, 400, "TopicTest"
-# TopicTest#<key> has the hash -2^31, whose absolute value is negative: as `polygenelubricants` has alone.
+# TopicTest#<key> has the hash -2^31, whose absolute value is negative, like `polygenelubricants` alone.
 KEY_OF_LEAST_HASH = "dwtgicqdju"
 
 
 def index_of_keys(folder: Path, keys: list[str]) -> tuple[list[Path], list[int]]:
-    """An index of one record a key; its files, and where each record stands."""
+    """Return the files of an index with one record a key, and each record's position."""
     log = row_of_records({"properties": properties({"KEYS": key}), "store_timestamp": STORE_MS} for key in keys)
     buffer = np.frombuffer(bytearray(log), np.uint8)
     rows = Checker().check(buffer, base_offset=0).requests
@@ -52,7 +52,7 @@ def test_ix1_a_file_of_400_entries_takes_399(tmp_path: Path) -> None:
 
 
 def test_ix2_a_key_is_found_once(tmp_path: Path) -> None:
-    """Keys 0 to 398 at places 0 to 398: `60` gives place 60 and nothing else, at most ten asked for."""
+    """Keys 0 to 398 have positions 0 to 398: `60` finds only position 60, with a limit of ten."""
     hashes = np.array([key_hash(TOPIC, str(number)) for number in range(399)], np.int32)
     new = make_entries(
         Header(),
@@ -70,7 +70,7 @@ def test_ix2_a_key_is_found_once(tmp_path: Path) -> None:
 
 
 def test_ix3_an_empty_index_is_asked_without_harm(tmp_path: Path) -> None:
-    """No folder, an empty folder, and a file without keys."""
+    """There is no folder, an empty folder, or a file without keys."""
     assert IndexReader(tmp_path / "none").tables() == []
     index = KeyIndex(tmp_path, slots=SLOTS, entries=ENTRIES, storage=DiskStorage())
     assert IndexReader(tmp_path, slots=SLOTS, entries=ENTRIES).tables() == []
@@ -96,7 +96,7 @@ def test_ix4_three_puts_make_the_peers_own_file(tmp_path: Path) -> None:
 
 
 def test_own10_a_key_of_the_least_hash_is_stored_with_hash_0(tmp_path: Path) -> None:
-    """-2^31 has no absolute value in 32 bits: the entry says 0, lies in slot 0, and is found."""
+    """-2^31 has no absolute value in 32 bits: the entry has 0, is in slot 0, and is found."""
     assert java_hash("polygenelubricants") == java_hash(f"{TOPIC}#{KEY_OF_LEAST_HASH}") == -(1 << 31)
     (path,), places = index_of_keys(tmp_path, ["other", KEY_OF_LEAST_HASH])
     data = np.frombuffer(path.read_bytes(), np.uint8)

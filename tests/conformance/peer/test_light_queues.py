@@ -21,13 +21,13 @@ SIZES: dict[str, Any] = {"index_slots": 10, "consume_queue_file_size_bytes": 400
 
 
 def asking(names: str, offsets: str | None, **fields: Any) -> dict[str, Any]:
-    """A record that names light queues."""
+    """Return a record that names light queues."""
     given_offsets = {} if offsets is None else {"INNER_MULTI_QUEUE_OFFSET": offsets}
     return {"properties": properties({"TAGS": "A", "INNER_MULTI_DISPATCH": names, **given_offsets}), **fields}
 
 
 def runs_of(*records: dict[str, Any], batch_topics: tuple[str, ...] = ()) -> tuple[dict[str, list[int]], int]:
-    """(queue offsets by light queue, misfits) of these records."""
+    """Return (queue offsets by light queue, misfits) of these records."""
     buffer = np.frombuffer(row_of_records(records), np.uint8)
     requests = Checker(crc=Crc.MARKS).check(buffer, base_offset=0).requests
     found: LightRuns = light_runs(buffer, requests, is_batch=lambda topic: topic in batch_topics)
@@ -49,7 +49,7 @@ def test_cq2_queues_are_there_beside_the_main_one(tmp_path: Path, shards: int) -
 
 
 def test_cq2_offsets_are_those_the_record_says() -> None:
-    """By queue, in the order of the log; a record may name any number of them."""
+    """They are by queue, in the order of the log; a record may name any number of queues."""
     found = runs_of(asking("%LMQ%a", "4"), {}, asking("%LMQ%b,%LMQ%a", "0,5"), asking("%LMQ%a,", "6,"))
     assert found == ({"%LMQ%a": [4, 5, 6], "%LMQ%b": [0]}, 0)
 
@@ -61,7 +61,7 @@ def test_cq2_offsets_are_those_the_record_says() -> None:
 def test_cq2_names_and_offsets_that_do_not_fit_are_told_and_get_nothing(
     tmp_path: Path, names: str, offsets: str
 ) -> None:
-    """Another count, no number, a name without the prefix: the record keeps its own unit, the ledger names it."""
+    """The count differs, is no number, or a name lacks the prefix: the record keeps its unit, the ledger names it."""
     assert runs_of(asking(names, offsets)) == ({}, 1)
     write_log(tmp_path / "commitlog", 65_536, [asking(names, offsets, topic=b"T"), {"topic": b"T", "queue_offset": 1}])
     plan = plan_of(tmp_path, shards=3, enable_multi_dispatch=True, **SIZES)
@@ -88,12 +88,12 @@ def test_cq2_names_and_offsets_that_do_not_fit_are_told_and_get_nothing(
     ],
 )
 def test_cq2_records_that_are_not_dispatched_get_nothing_more(record: dict[str, Any]) -> None:
-    """No offsets, a name with a slash, system topics, BatchCQ, half messages: nothing, and nothing to tell."""
+    """No offsets, a name with a slash, system topics, BatchCQ, half messages: no unit is built or reported."""
     assert runs_of(record, batch_topics=("Batch",)) == ({}, 0)
 
 
 def test_cq2_a_record_whose_properties_are_damaged_names_nothing() -> None:
-    """Its own CRC says so: a garbled name must not become a queue."""
+    """The record's own CRC shows it: a garbled name must not become a queue."""
     data = bytearray(row_of_records([asking("%LMQ%a", "1", property_crc=True)]))
     at = data.index(b"%LMQ%a")
     data[at + 5] ^= 1

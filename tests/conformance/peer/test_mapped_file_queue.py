@@ -1,4 +1,4 @@
-"""The peer's MappedFileQueueTest and MappedFileTest: a run of files as one address space."""
+"""RocketMQ's MappedFileQueueTest and MappedFileTest: a series of files as one address space."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.conformance
 
 
 def appended(folder: Path, piece: bytes, count: int, file_size: int = 1024) -> MappedFileQueue:
-    """*count* pieces back to back."""
+    """Append *count* contiguous pieces."""
     files = MappedFileQueue(folder, file_size, DiskStorage())
     for number in range(count):
         files.write(number * len(piece), piece)
@@ -29,7 +29,7 @@ def appended(folder: Path, piece: bytes, count: int, file_size: int = 1024) -> M
 
 
 def test_mfq1_appends_roll_from_file_to_file(tmp_path: Path) -> None:
-    """1024 times 16 bytes in files of 1024: 16 files, all of them full."""
+    """1024 times 16 bytes in files of 1024 fill 16 files."""
     files = appended(tmp_path, b"0123456789abcdef", 1024)
     assert files.starts == list(range(0, 16_384, 1024))
     assert all(path.read_bytes() == b"0123456789abcdef" * 64 for path in tmp_path.iterdir())
@@ -37,7 +37,7 @@ def test_mfq1_appends_roll_from_file_to_file(tmp_path: Path) -> None:
 
 
 def test_mfq2_an_offset_is_in_the_file_that_covers_it(tmp_path: Path) -> None:
-    """4096 bytes in four files; from 4096 on there is none."""
+    """4096 bytes are in four files; from 4096 on there is none."""
     files = appended(tmp_path, b"abcd", 1024)
     assert (files.min_offset, files.capacity_end) == (0, 4096)
     for offset, start in ((0, 0), (100, 0), (1024, 1024), (1124, 1024), (2048, 2048), (2148, 2048)):
@@ -51,7 +51,7 @@ def test_mfq2_an_offset_is_in_the_file_that_covers_it(tmp_path: Path) -> None:
 
 
 def test_mfq3_a_queue_may_begin_above_0(tmp_path: Path) -> None:
-    """The first file is 1024: 1025 lies in it, 0 and 123 nowhere; who asks for the first one is told 1024."""
+    """The first file is 1024: it contains 1025, but no file contains 0 and 123; the queue's minimum is 1024."""
     files = MappedFileQueue(tmp_path, 1024, DiskStorage())
     files.write(1024, b"x")
     assert [files.covers(offset) for offset in (1025, 0, 123)] == [True, False, False]
@@ -60,7 +60,7 @@ def test_mfq3_a_queue_may_begin_above_0(tmp_path: Path) -> None:
 
 
 def test_mfq4_a_flush_makes_one_file_durable(tmp_path: Path) -> None:
-    """One fdatasync a file, in the order asked for."""
+    """There is one fdatasync a file, in the requested order."""
     storage = RecordingStorage()
     files = MappedFileQueue(tmp_path, 1024, storage)
     for number in range(1024):
@@ -73,7 +73,7 @@ def test_mfq4_a_flush_makes_one_file_durable(tmp_path: Path) -> None:
 
 
 def test_mfq5_files_whose_units_all_point_below_an_offset_expire(tmp_path: Path) -> None:
-    """2048 units in files of 5120 bytes: all but the last go, under a reader who keeps what it has open."""
+    """2048 units in files of 5120 bytes: all but the last are deleted, under a reader that keeps its open files."""
     requests = np.zeros(2048, DISPATCH_REQUEST)
     requests["physical_offset"] = requests["queue_offset"] = requests["base_offset"] = np.arange(2048)
     requests["message_size"] = requests["batch_size"] = 1
@@ -93,7 +93,7 @@ def test_mfq5_files_whose_units_all_point_below_an_offset_expire(tmp_path: Path)
 
 
 def test_mfq8_going_back_to_an_offset_drops_the_files_behind_it(tmp_path: Path) -> None:
-    """64-byte files, eight times 16 bytes: two files; back to 0: one, and nothing in it."""
+    """64-byte files, eight times 16 bytes: two files; back to 0: one empty file."""
     files = appended(tmp_path, b"0123456789abcdef", 8, file_size=64)
     assert len(files.starts) == 2
     cut_behind(Segments(files), 0)
@@ -103,7 +103,7 @@ def test_mfq8_going_back_to_an_offset_drops_the_files_behind_it(tmp_path: Path) 
 
 
 def test_mf1_what_is_appended_is_read_until_the_file_is_closed_and_gone(tmp_path: Path) -> None:
-    """32 bytes in a file of 64 KiB; what was read stays, a deleted file gives nothing."""
+    """32 bytes in a file of 64 KiB: read bytes stay valid, a deleted file returns nothing."""
     text = b"This is a message of 32 bytes..."
     assert len(text) == 32
     files = appended(tmp_path, text, 1, file_size=65_536)

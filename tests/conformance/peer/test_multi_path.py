@@ -24,20 +24,20 @@ SEGMENT_SIZE = 8192
 
 
 def opened(root: Path, paths: str, read_only: str = "", full: str = "") -> MappedFileQueue:
-    """The log in these folders below *root*, to write."""
+    """Open the log in these folders below *root* for writing."""
     folders = LogFolders.parse(root, paths, read_only)
     return open_log(folders, SIZE, DiskStorage(), is_full=lambda folder: folder.name in full.split(","))
 
 
 def names_in(root: Path) -> dict[str, list[int]]:
-    """Numbers of the files in each folder."""
+    """Return the numbers of the files in each folder."""
     return {
         folder.name: [int(path.name) // SIZE for path in sorted(folder.iterdir())] for folder in sorted(root.iterdir())
     }
 
 
 def test_mp1_file_i_is_made_in_folder_i_mod_3(tmp_path: Path) -> None:
-    """Folders in the order of their names, whatever the order of the setting."""
+    """Folders are in the order of their names, whatever the order of the setting."""
     log = opened(tmp_path, "c,a,b")
     log.write(0, bytes(range(256)) * 4 * 7)
     assert isinstance(log, MultiPathMappedFileQueue)
@@ -47,7 +47,7 @@ def test_mp1_file_i_is_made_in_folder_i_mod_3(tmp_path: Path) -> None:
 
 
 def test_mp2_all_folders_are_one_address_space_read_only_ones_too(tmp_path: Path) -> None:
-    """1,024 files over three folders; the next one goes where one may write."""
+    """1,024 files are in three folders; the next one goes to a writable one."""
     for name in "abc":
         (tmp_path / name).mkdir()
     for number in range(1024):
@@ -65,7 +65,7 @@ def test_mp2_all_folders_are_one_address_space_read_only_ones_too(tmp_path: Path
 
 
 def test_mp3_fewer_folders_take_the_next_files(tmp_path: Path) -> None:
-    """After the list is reduced to a and b, files go to i mod 2; what lies in c is still read."""
+    """After the list is reduced to a and b, files go to i mod 2; files in c are still read."""
     log = opened(tmp_path, "a,b,c")
     log.write(0, bytes(3 * SIZE))
     log.close()
@@ -92,7 +92,7 @@ def test_mp4_a_full_folder_is_left_out(tmp_path: Path) -> None:
 
 
 def test_mp1_one_folder_is_the_plain_queue(tmp_path: Path) -> None:
-    """Nothing is merged where there is nothing to merge."""
+    """Nothing is merged."""
     assert type(opened(tmp_path, "")) is MappedFileQueue
     assert LogFolders.parse(tmp_path, "", "") == LogFolders((tmp_path / "commitlog",))
     assert set(LogFolders.parse(tmp_path, " /x/b , a,", "").all) == {Path("/x/b"), tmp_path / "a"}
@@ -101,7 +101,7 @@ def test_mp1_one_folder_is_the_plain_queue(tmp_path: Path) -> None:
 
 
 def test_mp2_a_file_in_two_folders_is_refused(tmp_path: Path) -> None:
-    """Nobody can tell which of them is the log's."""
+    """It is unknown which of them is the log's."""
     for name in "ab":
         (tmp_path / name).mkdir()
         (tmp_path / name / file_name(0)).write_bytes(bytes(SIZE))
@@ -112,7 +112,7 @@ def test_mp2_a_file_in_two_folders_is_refused(tmp_path: Path) -> None:
 
 
 def test_mp2_files_that_others_make_and_delete_are_noticed_in_every_folder(tmp_path: Path) -> None:
-    """A reader looks again when a file is missed, and closes what is gone."""
+    """A reader lists the folder again when a file is missing, and closes deleted ones."""
     writer = opened(tmp_path, "a,b")
     writer.write(0, b"0" * SIZE)
     reader = opened(tmp_path, "a,b")
@@ -135,7 +135,7 @@ def test_mp2_files_that_others_make_and_delete_are_noticed_in_every_folder(tmp_p
 def test_mp1_mp2_mp4_written_indexed_and_pulled_over_several_folders(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Appends roll round the folders; after a restart with one of them read-only and one full, everything is there."""
+    """Appends cycle through the folders; after a restart with one read-only and one full folder, all is there."""
     root = tmp_path / "store"
     bodies: list[str] = []
 

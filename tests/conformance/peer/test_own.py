@@ -1,4 +1,4 @@
-"""Behaviours that the peer's source suggests and none of its tests assert."""
+"""Behaviours that follow from RocketMQ's source, though none of its tests asserts them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ INDEX: dict[str, Any] = {"index_slots": 16, "index_entries": 64}
 
 @pytest.mark.parametrize("spare", [8, 7])
 def test_own3_a_record_fills_its_file_but_for_8_bytes(tmp_path: Path, spare: int) -> None:
-    """Of a file of 4096 bytes: with 8 left it fits, with 7 a blank record takes the rest and it opens the next file."""
+    """In a file of 4096 bytes a record with 8 bytes left fits; with 7 a blank record fills it."""
     first, second = 1000, 4096 - 1000 - spare
     with MessageStore(tmp_path, log_file_size=4096) as store:
         assert store.put("t", (bytes(first - 92), {})).end_physical_offset == first
@@ -54,7 +54,7 @@ def test_own3_a_record_fills_its_file_but_for_8_bytes(tmp_path: Path, spare: int
 
 
 def test_own4_a_batch_that_does_not_fit_moves_as_a_whole(tmp_path: Path) -> None:
-    """Its first record would have fitted: none stays behind, places are the next file's, queue offsets go on."""
+    """Its first record would fit, but is not left behind; positions are the next file's, and queue offsets continue."""
     with MessageStore(tmp_path, log_file_size=4096) as store:
         store.put("t", (bytes(3000), {}))
         answer = store.put("t", *[(bytes(400), {})] * 3)
@@ -69,7 +69,7 @@ def test_own4_a_batch_that_does_not_fit_moves_as_a_whole(tmp_path: Path) -> None
 def test_own5_a_queue_that_begins_above_0_has_a_pre_blank_head(
     tmp_path: Path, first: int, start: int, blanks: int
 ) -> None:
-    """Files of 6,000,000 bytes: the unit lies at its place in the file it belongs to, and is the queue's minimum."""
+    """In files of 6,000,000 bytes the unit is at its position in its file, and is the queue's minimum."""
     requests = np.zeros(1, DISPATCH_REQUEST)
     requests["physical_offset"], requests["message_size"], requests["batch_size"] = 5000, 100, 1
     requests["queue_offset"] = requests["base_offset"] = first
@@ -84,9 +84,9 @@ def test_own5_a_queue_that_begins_above_0_has_a_pre_blank_head(
 
 
 def mixed_batch_queue(root: Path) -> list[int]:
-    """A BatchCQ topic `b`: an inner batch of three, a single message, a broker's legacy batch of two; and a simple one.
+    """Write a BatchCQ topic `b` and a simple one; return each record's position.
 
-    Gives each record's place.
+    Topic `b` has an inner batch of three, a single message, and a broker's legacy batch of two.
     """
     inner = {"INNER_NUM": "3", "INNER_BASE": "0", "UNIQ_KEY": "k"}
     body = wire_batch(*[(b"x", b"", 0)] * 3)
@@ -106,7 +106,7 @@ def mixed_batch_queue(root: Path) -> list[int]:
 
 
 def test_own6_records_built_already_change_no_queue(tmp_path: Path) -> None:
-    """Dispatched again from any record on: the same bytes, in queues of both kinds."""
+    """They are dispatched again from any record on: the same bytes, in queues of both kinds."""
     places = mixed_batch_queue(tmp_path)
     before = queue_files(tmp_path)
     for place in places:
@@ -119,7 +119,7 @@ def test_own6_records_built_already_change_no_queue(tmp_path: Path) -> None:
 
 
 def test_own7_batches_of_all_kinds_in_one_batch_queue(tmp_path: Path) -> None:
-    """Bases 0, 3, 4, 5 with 3, 1, 1 and 1 messages."""
+    """The bases are 0, 3, 4, 5 with 3, 1, 1 and 1 messages."""
     mixed_batch_queue(tmp_path)
     (path,) = (tmp_path / "batchconsumequeue" / "b" / "0").iterdir()
     units = decode_units(path.read_bytes())[:5]
@@ -128,7 +128,7 @@ def test_own7_batches_of_all_kinds_in_one_batch_queue(tmp_path: Path) -> None:
 
 
 def test_own8_last_of_equal_names_wins_and_crcs_are_masked() -> None:
-    """And every golden record decodes."""
+    """Every golden record decodes."""
     assert decode_properties(b"A\x01x\x02B\x01y\x02A\x01z\x02") == {"A": "z", "B": "y"}
     assert masked_crc32(b"Hello") == 0x77D18982  # unmasked it is 0xF7D18982
     for data in (vectors.A, vectors.A6, vectors.B, vectors.V2, vectors.R1, vectors.R2, vectors.IB):
@@ -140,7 +140,7 @@ def test_own8_last_of_equal_names_wins_and_crcs_are_masked() -> None:
 
 @pytest.mark.parametrize("main", ["as it is", "empty", "missing"])
 def test_own9_consumer_offsets_with_bare_integer_keys(tmp_path: Path, main: str) -> None:
-    """As fastjson writes them; `.bak` stands in for a file that is empty or not there."""
+    """fastjson writes them so; `.bak` replaces an empty or missing file."""
     path = tmp_path / "consumerOffset.json"
     text = '{"dataVersion":{"counter":1},"offsetTable":{"T@group":{0:5280,1:5312}}}'
     if main == "as it is":

@@ -22,7 +22,7 @@ def check(data: bytes | bytearray, crc: Crc = Crc.STOPS) -> CheckResult:
 
 
 def damaged_in_its_properties(data: bytes) -> bytearray:
-    """A byte in the middle of the last record's properties is another one."""
+    """Change a byte in the middle of the last record's properties."""
     row = check(data).requests[-1]
     changed = bytearray(data)
     changed[int(row["properties_at"]) + (int(row["properties_length"]) - 20) // 2] ^= 1
@@ -31,7 +31,7 @@ def damaged_in_its_properties(data: bytes) -> bytearray:
 
 @pytest.mark.parametrize("data", [SINGLES, BATCH], ids=["PC1", "PC2"])
 def test_pc1_pc2_nine_records_pass_and_one_with_a_damaged_property_does_not(data: bytes) -> None:
-    """Ten right ones; then nine, and the place and reason of the tenth."""
+    """Of ten right ones nine stay, and the position and reason of the tenth are reported."""
     assert (check(data).outcome, len(check(data).requests)) == (Outcome.END, 10)
     last = int(check(data).requests["physical_offset"][-1])
     result = check(damaged_in_its_properties(data))
@@ -42,7 +42,7 @@ def test_pc1_pc2_nine_records_pass_and_one_with_a_damaged_property_does_not(data
 
 
 def test_pc1_every_bit_in_front_of_the_crc_counts() -> None:
-    """Head, body, topic and properties: no change of one bit passes, whatever it is told as."""
+    """Head, body, topic and properties are covered: no change of one bit passes, whatever the reported fault."""
     data = row_of_records([{"properties": properties(SEVEN), "property_crc": True}])
     for at in range(len(data) - 20):
         for bit in range(8):
@@ -52,7 +52,7 @@ def test_pc1_every_bit_in_front_of_the_crc_counts() -> None:
 
 
 def test_pc1_a_wrong_digit_counts_too() -> None:
-    """The CRC itself may be what is damaged; letters are no digits."""
+    """The CRC itself may be damaged; letters are no digits."""
     for at in range(len(SINGLES) - 11, len(SINGLES) - 1):
         for byte in (SINGLES[at] ^ 1, ord("x")):
             changed = bytearray(SINGLES)
@@ -61,7 +61,7 @@ def test_pc1_a_wrong_digit_counts_too() -> None:
 
 
 def test_md8_ten_digits_stand_last_one_first_filled_up_with_zeros() -> None:
-    """The spec's example of a record, and the first of ours whose CRC has fewer than ten digits."""
+    """The cases are the spec's example, and Tidemark's first record whose CRC has fewer than ten digits."""
     vector = bytes.fromhex(
         "0000008fdaa320a777d18982000000010000000000000000000000070000000000000000000000000000018bcfe56800"
         "7f0000010000d4310000018bcfe5687bc0a8074100002a9f0000000000000000000000000000000548656c6c6f09546f"

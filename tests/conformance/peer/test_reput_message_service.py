@@ -1,4 +1,4 @@
-"""The peer's ReputMessageServiceTest: nothing is ever synced; ten messages of 158 bytes."""
+"""RocketMQ's ReputMessageServiceTest: nothing is ever synced; ten messages of 158 bytes."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ MESSAGE = (b"b" * 32, {"TAGS": "TAG1", "KEYS": "1700000000000"})
 
 
 def put_ten(store: MessageStore, storage: FaultyStorage) -> list[pb.AppendBatchResponse]:
-    """With the disk's syncs held back."""
+    """Put ten messages while the disk's syncs are blocked."""
     store.create_topic("FooBar")
     storage.fdatasync_gate.clear()
     return [store.put("FooBar", MESSAGE) for _ in range(10)]
 
 
 def test_rms1_in_sync_mode_nothing_is_shown_before_it_is_flushed(tmp_path: Path) -> None:
-    """The log ends at 1580, nothing is flushed: the queue is empty. Once it is synced, all ten are there."""
+    """The log ends at 1580, nothing is flushed: the queue is empty. After the sync all ten are there."""
     storage = FaultyStorage()
     with MessageStore(tmp_path, storage=storage, sync_flush_timeout_ms=20) as store:
         try:
@@ -44,7 +44,7 @@ def test_rms1_in_sync_mode_nothing_is_shown_before_it_is_flushed(tmp_path: Path)
 
 
 def test_rms2_in_async_mode_what_is_written_is_shown(tmp_path: Path) -> None:
-    """The same, and all ten are given although nothing is flushed."""
+    """All ten are returned although nothing is flushed."""
     storage = FaultyStorage()
     with MessageStore(tmp_path, storage=storage, flush_mode="async") as store:
         try:

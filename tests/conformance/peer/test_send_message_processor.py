@@ -1,4 +1,4 @@
-"""The peer's SendMessageProcessorTest, PullMessageProcessorTest and PullRequestHoldServiceTest: answers on the wire."""
+"""RocketMQ's SendMessageProcessorTest, PullMessageProcessorTest and PullRequestHoldServiceTest: answers on the wire."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tidemark.v1 import commit_log_pb2 as pb
 
 pytestmark = pytest.mark.conformance
 
-# The peer's response code of a PutMessageStatus → the gRPC codes that say the same.
+# RocketMQ's response code of a PutMessageStatus → the equivalent gRPC codes.
 CODES = {
     "MESSAGE_ILLEGAL": {"INVALID_ARGUMENT"},  # 13
     "PROPERTIES_SIZE_EXCEEDED": {"INVALID_ARGUMENT"},  # 13
@@ -27,7 +27,7 @@ CODES = {
 
 
 def test_sp1_put_statuses_have_their_codes() -> None:
-    """Illegal is the caller's fault, busy and unavailable may be tried again; OK and flush timeout are answers."""
+    """Illegal is the caller's fault, busy and unavailable may be retried; OK and flush timeout are answers."""
     seen: dict[str, set[str]] = {}
     for status in STATUS.values():
         if status.put_status:
@@ -44,7 +44,7 @@ def pull(client: httpx.Client, topic: str, **parameters: Any) -> httpx.Response:
 
 
 def test_pp1_pull_statuses_have_their_codes(tmp_path: Path) -> None:
-    """Unknown topic, found, empty queue, end, beyond the end, below the minimum."""
+    """They are unknown topic, found, empty queue, end, beyond the end, below the minimum."""
     built = BuiltStore(tmp_path / "store", log_file_size=4096)
     built.topic("t")
     built.topic("empty")
@@ -68,7 +68,7 @@ def test_pp1_pull_statuses_have_their_codes(tmp_path: Path) -> None:
 
 
 def test_ph1_held_pulls_end_well(tmp_path: Path) -> None:
-    """Waiting with and without a tag, on queues with and without messages, through arrivals in other queues."""
+    """They wait with and without a tag, on queues with and without messages, while messages arrive in other queues."""
     built = BuiltStore(tmp_path / "store")
     built.topic("t")
     built.topic("other")

@@ -1,4 +1,4 @@
-"""The peer's StoreCheckpointTest."""
+"""RocketMQ's StoreCheckpointTest."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.conformance
 
 
 def test_cp1_values_are_read_back_after_a_flush(tmp_path: Path) -> None:
-    """physic 0xAABB and logics 0xCCDD, big-endian at bytes 0 and 8 of 4096; a reader that comes anew has both."""
+    """physic 0xAABB and logics 0xCCDD, big-endian at bytes 0 and 8 of 4096; a new reader gets both."""
     path = tmp_path / "checkpoint"
     checkpoint = Checkpoint.open_to_write(path, DiskStorage())
     checkpoint.set(Field.PHYSIC_MESSAGE_TIMESTAMP, 0xAABB)

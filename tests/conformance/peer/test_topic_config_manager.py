@@ -1,4 +1,4 @@
-"""The peer's TopicConfigManagerTest, TopicValidatorTest and the client's ValidatorsTest: topics, attributes, names."""
+"""RocketMQ's TopicConfigManagerTest, TopicValidatorTest and the client's ValidatorsTest: topics, attributes, names."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ def create(writer: RunningWriter, name: str, **attributes: str) -> None:
     ],
 )
 def test_tc1_tc2_wrong_attributes_are_refused_in_the_peers_words(attributes: dict[str, str], text: str) -> None:
-    """Unknown, malformed, deleted on creation, out of the set, given twice."""
+    """They are unknown, malformed, deleted on creation, out of range, or given twice."""
     with pytest.raises(TopicAttributeError) as refused:
         attributes_to_create(attributes)
     assert refused.value.message == text
 
 
 def test_tc1_a_refused_attribute_makes_no_topic(tmp_path: Path) -> None:
-    """The text comes over the wire."""
+    """The error text comes over the wire."""
     with MessageStore(tmp_path) as store:
         request = topics_pb2.CreateTopicRequest(name="t", attributes={"+unknown": "x"})
         refusal = refusal_of(lambda: store.writer.topics.CreateTopic(request))
@@ -50,7 +50,7 @@ def test_tc1_a_refused_attribute_makes_no_topic(tmp_path: Path) -> None:
 
 
 def test_tc2_attributes_are_stored_without_their_sign(tmp_path: Path) -> None:
-    """And stay over a restart."""
+    """They stay over a restart."""
     with MessageStore(tmp_path) as store:
         create(store.writer, "t", **{"+queue.type": "BatchCQ", "+message.type": "NORMAL"})
     table = json.loads((tmp_path / "config" / "topics.json").read_text())["topicConfigTable"]
@@ -71,7 +71,7 @@ def test_tc2_an_altered_topic_keeps_its_attributes(tmp_path: Path) -> None:
 
 
 def test_tc3_a_topic_without_queue_type_is_simple(tmp_path: Path) -> None:
-    """With empty attributes, without any, and not in topics.json at all."""
+    """Its attributes are empty or missing, or it is not in topics.json at all."""
     path = tmp_path / "config" / "topics.json"
     path.parent.mkdir()
     path.write_text('{"topicConfigTable":{"a":{"topicName":"a","attributes":{}},"b":{"topicName":"b"}}}')
@@ -84,7 +84,7 @@ VALID = ["Hello", "%RETRY%Hello", "_%RETRY%Hello", "-%RETRY%Hello", "223-%RETRY%
 
 
 def test_va1_names_of_topics(tmp_path: Path) -> None:
-    """Letters, digits, %, |, - and _; neither blank nor too long."""
+    """Letters, digits, %, |, - and _ are allowed; names are neither blank nor too long."""
     with MessageStore(tmp_path) as store:
         for name in VALID:
             create(store.writer, name)
@@ -97,7 +97,7 @@ def test_va1_names_of_topics(tmp_path: Path) -> None:
 def test_va2_hk1_lengths_of_topics(tmp_path: Path) -> None:
     """127 characters may be written to, 128 may not; a broker's retry topics are read up to 255.
 
-    No batch is written to a retry topic, of whatever length: as the peer, which refuses the same.
+    No batch may be written to a retry topic of any length; RocketMQ refuses the same.
     """
     with MessageStore(tmp_path) as store:
         assert store.put("t" * 127, (b"x", {})).queue_offset == 0
@@ -111,7 +111,7 @@ def test_va2_hk1_lengths_of_topics(tmp_path: Path) -> None:
 
 
 def test_va3_system_topics_are_neither_made_nor_written_to(tmp_path: Path) -> None:
-    """Those a broker makes for itself cannot be created; those of its services take no message."""
+    """A broker's own system topics cannot be created; those of its services accept no message."""
     not_to_be_made = ["TBW102", "BenchmarkTest", "RMQ_SYS_TRACE_TOPIC", "rmq_sys_wheel_timer", "rmq_sys_anything"]
     services = ["SCHEDULE_TOPIC_XXXX", "RMQ_SYS_TRANS_HALF_TOPIC", "RMQ_SYS_TRANS_OP_HALF_TOPIC"]
     services += ["TRANS_CHECK_MAX_TIME_TOPIC", "SELF_TEST_TOPIC", "OFFSET_MOVED_EVENT"]
@@ -123,7 +123,7 @@ def test_va3_system_topics_are_neither_made_nor_written_to(tmp_path: Path) -> No
 
 
 def test_va4_a_permission_is_of_inherit_write_and_read(tmp_path: Path) -> None:
-    """Bits 1, 2 and 4; other bits are refused and change nothing."""
+    """They are bits 1, 2 and 4; other bits are refused and change nothing."""
     with MessageStore(tmp_path) as store:
         create(store.writer, "t")
 
@@ -139,7 +139,7 @@ def test_va4_a_permission_is_of_inherit_write_and_read(tmp_path: Path) -> None:
 
 
 def test_va5_a_blank_group_is_refused(tmp_path: Path) -> None:
-    """As is one of other characters, and one that is too long."""
+    """A group with other characters, or with a too long name, is refused too."""
     with MessageStore(tmp_path) as store:
         store.put("t", (b"x", {}))
         store.dispatch()

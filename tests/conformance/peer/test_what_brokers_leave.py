@@ -1,4 +1,4 @@
-"""What a broker's directory may hold beside log, queues and index: read round, or refused (docs/format.md §1)."""
+"""Further files in a broker's directory, apart from log, queues and index: ignored, or refused (docs/format.md §1)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ LEFT_BEHIND = {
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """A log of 40 records in two files, as a broker leaves it."""
+    """Return a log of 40 records in two files, as a broker leaves it."""
     fields = [{"body": b"x" * 50, "queue_offset": number, "topic": b"T"} for number in range(40)]
     write_log(tmp_path / "commitlog", LOG_FILE, fields)
     return tmp_path
@@ -43,14 +43,14 @@ def log_file(root: Path, number: int) -> Path:
 
 
 def bodies(root: Path) -> int:
-    """How many messages can be read, after the pipeline has been over the log."""
+    """Run the pipeline; return the number of readable messages."""
     build(plan_of(root, index_slots=10, consume_queue_file_size_bytes=QUEUE_FILE))
     reader = StoreReader(root)
     return reader.bounds(reader.queue("T", 0), reader.watermark()).max_offset
 
 
 def test_own1_a_last_log_file_of_zero_bytes_was_made_ahead(root: Path) -> None:
-    """The log ends in the file before: for the pipeline, and for the writer, which goes on there."""
+    """The log ends in the file before, for the pipeline and for the writer, which continues there."""
     end = end_of(root)
     log_file(root, 2).write_bytes(bytes(LOG_FILE))
     log_file(root, 3).write_bytes(bytes(LOG_FILE))
@@ -64,7 +64,7 @@ def test_own1_a_last_log_file_of_zero_bytes_was_made_ahead(root: Path) -> None:
 @pytest.mark.parametrize("size", [1, LOG_FILE - 1, LOG_FILE + 1, 2 * LOG_FILE])
 @pytest.mark.parametrize("number", [0, 1, 2])
 def test_own2_a_log_file_of_another_size_is_refused(root: Path, number: int, size: int) -> None:
-    """By writer, pipeline and readers, whichever file it is; nothing is changed."""
+    """Writer, pipeline and readers refuse it, whichever file it is; nothing is changed."""
     log_file(root, number).write_bytes(bytes(size))
     before = {path: path.read_bytes() for path in sorted((root / "commitlog").iterdir())}
     settings = {"commit_log_segment_size_bytes": LOG_FILE}
@@ -79,7 +79,7 @@ def test_own2_a_log_file_of_another_size_is_refused(root: Path, number: int, siz
 
 @pytest.mark.parametrize("name", [".DS_Store", "x.tmp", "00000000000000008192.tmp", "8192"])
 def test_own2_a_stray_file_in_the_logs_folder_is_refused(root: Path, name: str) -> None:
-    """A broker would not load it either; a folder is no file."""
+    """A broker would not load it either; subfolders are allowed."""
     (root / "commitlog" / name).write_bytes(b"")
     with pytest.raises(StoreError, match="foreign"):
         plan_of(root)
@@ -91,7 +91,7 @@ def test_own2_a_stray_file_in_the_logs_folder_is_refused(root: Path, name: str) 
 
 
 def test_own2_a_last_log_file_of_no_length_is_removed(root: Path) -> None:
-    """It was cut off while it was made. Only the owner removes it."""
+    """It is left from an interrupted creation. Only the owner removes it."""
     log_file(root, 2).write_bytes(b"")
     assert bodies(root) == 40
     assert log_file(root, 2).exists()
@@ -118,7 +118,7 @@ def test_own2_wrong_sizes_among_a_queues_files_are_built_again_and_stray_files_a
 
 
 def test_own2_what_else_a_broker_leaves_is_left_alone(root: Path) -> None:
-    """Timer, controller, metadata, backups: byte for byte as they were. A backup stands in for its file."""
+    """Timer, controller, metadata and backups do not change. A backup replaces its file."""
     for name, content in LEFT_BEHIND.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_bytes(content)
@@ -132,7 +132,7 @@ def test_own2_what_else_a_broker_leaves_is_left_alone(root: Path) -> None:
 
 
 def test_own2_queues_in_a_database_are_refused(root: Path) -> None:
-    """Where a broker keeps them in RocksDB, files among the database's would help nobody."""
+    """If a broker keeps queues in RocksDB, files next to the database would be useless."""
     (root / "consumequeue").mkdir()
     (root / "consumequeue" / "CURRENT").write_bytes(b"MANIFEST-000001\n")
     with pytest.raises(StoreContradictionError, match="RocksDB"):

@@ -1,4 +1,4 @@
-"""Stores in which a real broker used what it has switched off by default, or met what is rare; see data/MakeStore.java.
+"""Stores of a real broker with features that are off by default, or with rare data; see data/MakeStore.java.
 
 `light`: light queues, two folders of the log, V2 magic, IPv6 hosts, CRCs of whole records. `headless`: the same without
 its first log file, so that queues begin with pre-blank units. `extension`: consume queue extension, a compacted topic.
@@ -46,7 +46,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
 
 
 def expected(name: str) -> list[dict[str, Any]]:
-    """What the broker's getMessage gave."""
+    """Return the results of the broker's getMessage."""
     with lzma.open(GOLDEN / name / "expected.jsonl.xz", "rt") as lines:
         return [json.loads(line) for line in lines]
 
@@ -56,7 +56,7 @@ def expected(name: str) -> list[dict[str, Any]]:
 def test_rebuilt_queue_files_equal_the_brokers(
     golden_store: GoldenStore, tmp_path: Path, name: str, shards: int
 ) -> None:
-    """Light queues and pre-blank heads too, byte for byte, whichever shard owns record and light queue."""
+    """This includes light queues and pre-blank heads, whichever shard owns record and light queue."""
     root = without_derived(golden_store(f"{name}/store"), tmp_path / "store")
     plan = plan_of(root, shards=shards, **SETTINGS[name])
     build(plan)
@@ -69,14 +69,14 @@ def test_rebuilt_queue_files_equal_the_brokers(
 def test_building_over_the_brokers_own_files_changes_no_byte(
     golden_store: GoldenStore, tmp_path: Path, name: str
 ) -> None:
-    """A store that is taken over keeps its queues as they are."""
+    """An adopted store keeps its queues unchanged."""
     root = Path(shutil.copytree(golden_store(f"{name}/store"), tmp_path / "store"))
     build(plan_of(root, **SETTINGS[name]))
     assert queue_files(root) == queue_files(golden_store(f"{name}/store"))
 
 
 def test_light_queues_are_built_only_where_they_are_wanted(golden_store: GoldenStore, tmp_path: Path) -> None:
-    """By default such a record is like any other: every other queue is as the broker's."""
+    """By default such a record is like any other: every other queue equals the broker's."""
     root = without_derived(golden_store("light/store"), tmp_path / "store")
     build(plan_of(root, **SETTINGS["light"] | {"enable_multi_dispatch": False}))
     theirs = queue_files(golden_store("light/store"))
@@ -84,14 +84,14 @@ def test_light_queues_are_built_only_where_they_are_wanted(golden_store: GoldenS
 
 
 def ext_files(root: Path) -> dict[str, bytes]:
-    """Every file of an extension by its path."""
+    """Return every file of an extension by its path."""
     paths = sorted(path for path in (root / "consumequeue_ext").rglob("*") if path.is_file())
     return {str(path.relative_to(root)): path.read_bytes() for path in paths}
 
 
 @pytest.mark.parametrize("chunk_size_bytes", [4096, 8 << 20])
 def test_rebuilt_extension_equals_the_brokers(golden_store: GoldenStore, tmp_path: Path, chunk_size_bytes: int) -> None:
-    """Units of the extension, and the addresses that queue units hold; building over them again changes no byte."""
+    """Units of the extension, and their addresses in queue units, are equal; a second build changes no byte."""
     theirs = golden_store("extension/store")
     root = without_derived(theirs, tmp_path / "store")
     shutil.rmtree(root / "consumequeue_ext")
@@ -104,7 +104,7 @@ def test_rebuilt_extension_equals_the_brokers(golden_store: GoldenStore, tmp_pat
 
 
 def test_an_extension_that_is_not_wanted_is_left_alone(golden_store: GoldenStore, tmp_path: Path) -> None:
-    """By default units get plain codes, which every reader takes as well."""
+    """By default units get plain codes, which every reader supports."""
     theirs = golden_store("extension/store")
     root = Path(shutil.copytree(theirs, tmp_path / "store"))
     build(plan_of(root, **SIZES))
@@ -121,7 +121,7 @@ def test_an_extension_that_is_not_wanted_is_left_alone(golden_store: GoldenStore
 @pytest.mark.integration
 @pytest.mark.parametrize("name", sorted(SETTINGS))
 def test_the_writer_goes_on_where_the_broker_ended(golden_store: GoldenStore, tmp_path: Path, name: str) -> None:
-    """It recovers over V2 magic, IPv6 hosts and CRCs; numbering goes on, and no byte below the old end changes."""
+    """It recovers over V2 magic, IPv6 hosts and CRCs; numbering continues, and no byte below the old end changes."""
     root = Path(shutil.copytree(golden_store(f"{name}/store"), tmp_path / "store"))
     lines = expected(name)
     ends = [line["physicalOffset"] + line["size"] for line in lines if "size" in line and line["topic"] != "Compacted"]
@@ -145,7 +145,7 @@ def test_the_writer_goes_on_where_the_broker_ended(golden_store: GoldenStore, tm
 
 
 def test_a_compacted_topic_is_served_from_the_log(golden_store: GoldenStore, tmp_path: Path) -> None:
-    """Its sparse queue and compaction log stay the broker's: neither read nor changed."""
+    """Its sparse queue and compaction log are neither read nor changed."""
     root = Path(shutil.copytree(golden_store("extension/store"), tmp_path / "store"))
     compaction = {path: path.read_bytes() for path in (root / "compaction").rglob("*") if path.is_file()}
     assert len(compaction) == 3
@@ -157,7 +157,7 @@ def test_a_compacted_topic_is_served_from_the_log(golden_store: GoldenStore, tmp
 
 
 def test_a_queue_of_pre_blank_units_alone_is_gone_on_with(tmp_path: Path) -> None:
-    """One that was initialised at 100: opened again, the first message is number 100, and the least that is there."""
+    """A queue that was initialised at 100 is opened again: the first message is number 100, and is the minimum."""
     write_log(tmp_path / "commitlog", 4096, [{"queue_offset": 100, "topic": b"T", "queue_id": 0}])
     folder = tmp_path / "consumequeue" / "T" / "0"
     folder.mkdir(parents=True)
@@ -182,7 +182,7 @@ def name(request: pytest.FixtureRequest) -> str:
 def client(
     request: pytest.FixtureRequest, name: str, golden_store: GoldenStore, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[httpx.Client]:
-    """REST over the store as the broker left it (only the marks are ours), and as our pipeline builds it."""
+    """REST over the store as the broker left it (only the marks are Tidemark's), and as the pipeline builds it."""
     root = tmp_path_factory.mktemp("features") / name
     if request.param == "rebuilt queues":
         build(plan_of(without_derived(golden_store(f"{name}/store"), root), **SETTINGS[name]))
@@ -208,7 +208,7 @@ def pull(client: httpx.Client, line: dict[str, Any], **arguments: Any) -> dict[s
 
 
 def test_every_queue_has_the_brokers_bounds(client: httpx.Client, name: str) -> None:
-    """Minimum and maximum, of light queues as well; and all of them are listed."""
+    """Minimum and maximum are compared, also of light queues; all of them are listed."""
     topics = {topic["topic"] for topic in client.get("/v1/topics").json()["topics"]}
     for line in expected(name):
         if line["kind"] == "queue":
@@ -218,7 +218,7 @@ def test_every_queue_has_the_brokers_bounds(client: httpx.Client, name: str) -> 
 
 
 def test_every_message_is_what_the_broker_gave(client: httpx.Client, name: str) -> None:
-    """Offset in the queue, body, flags, properties, place and id, whatever magic, hosts and CRC its record has.
+    """Queue offset, body, flags, properties, place and id are compared, for any magic, hosts and CRC of the record.
 
     A compacted topic's messages came from the broker's compaction log: their places and CRCs are of that log.
     """
@@ -255,7 +255,7 @@ def broker_values_of(line: dict[str, Any], is_compacted: bool) -> list[Any]:
 
 @pytest.mark.parametrize("semantics", ["", "rocketmq"])
 def test_every_pull_by_tag_gives_what_the_broker_gave(client: httpx.Client, name: str, semantics: str) -> None:
-    """Units with plain tag codes and units that point into the extension alike."""
+    """Some units have plain tag codes, others point into the extension."""
     for line in expected(name):
         if line["kind"] != "pull":
             continue

@@ -1,4 +1,4 @@
-"""A real broker's logs, indexed by us: the queue and index files equal the broker's own bytes."""
+"""A real broker's logs, indexed by Tidemark: the queue and index files equal the broker's own bytes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ GoldenStore = Callable[[str], Path]
 def test_rebuilt_queue_files_equal_the_brokers(
     golden_store: GoldenStore, tmp_path: Path, name: str, shards: int, scan_range_size_bytes: int | None
 ) -> None:
-    """Every file of every queue, byte for byte, however many shards build them, from the log or from its scan."""
+    """Every file of every queue is compared, for any number of shards, from the log or from its scan."""
     root = without_derived(golden_store(name), tmp_path / "store")
     plan = plan_of(root, shards=shards, **GOLDEN_SETTINGS[name])
     build(plan, scan_range_size_bytes=scan_range_size_bytes)
@@ -35,7 +35,7 @@ def test_rebuilt_queue_files_equal_the_brokers(
 def test_rebuilt_index_files_equal_the_brokers(
     golden_store: GoldenStore, tmp_path: Path, chunk_size_bytes: int, scan_range_size_bytes: int | None
 ) -> None:
-    """Slots, chains, times and headers, whatever the chunk, from the log or from its scan."""
+    """Slots, chains, times and headers are compared, for any chunk, from the log or from its scan."""
     root = without_derived(golden_store("mixed/store"), tmp_path / "store")
     plan = plan_of(root, chunk_size_bytes=chunk_size_bytes, **GOLDEN_SETTINGS["mixed/store"])
     build(plan, scan_range_size_bytes=scan_range_size_bytes)
@@ -53,7 +53,7 @@ def test_the_recovered_brokers_index_holds_the_last_record_once_more(golden_stor
 
 
 def test_a_killed_brokers_log_is_indexed_to_its_torn_end(golden_store: GoldenStore, tmp_path: Path) -> None:
-    """The same end, and the same queue files, as the broker came to when it recovered."""
+    """The end and the queue files are those of the broker's own recovery."""
     root = without_derived(golden_store("killed/store-killed"), tmp_path / "store")
     plan = plan_of(root, **GOLDEN_SETTINGS["killed/store-killed"])
     build(plan)
@@ -64,7 +64,7 @@ def test_a_killed_brokers_log_is_indexed_to_its_torn_end(golden_store: GoldenSto
 def test_building_over_the_brokers_own_files_changes_no_byte(
     golden_store: GoldenStore, tmp_path: Path, name: str
 ) -> None:
-    """Building twice is building once: a store taken over with its queues keeps them, or completes them."""
+    """An adopted store keeps its queues, or gets them completed."""
     root = tmp_path / "store"
     without_derived(golden_store(name), root)
     for path, content in queue_files(golden_store(name)).items():
@@ -78,7 +78,7 @@ def test_building_over_the_brokers_own_files_changes_no_byte(
 def test_units_of_an_expired_log_equal_the_brokers_where_records_live(
     golden_store: GoldenStore, tmp_path: Path
 ) -> None:
-    """Each live unit stands at the same place; only what points at deleted records is missing."""
+    """Each live unit is at the same position; only units of deleted records are missing."""
     root = without_derived(golden_store("expired/store"), tmp_path / "store")
     plan = plan_of(root, **GOLDEN_SETTINGS["expired/store"])
     build(plan)

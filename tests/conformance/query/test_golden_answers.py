@@ -1,8 +1,9 @@
-"""What a real broker told a real client, line by line, asked again over REST with semantics=rocketmq.
+"""A real broker's recorded answers to a real client, compared line by line with REST and semantics=rocketmq.
 
-The stores are those of the golden archives: with the queue files and index as the broker left them (only the marks,
-which a broker does not know, are written here), attached to, where nothing is written, and without them, rebuilt by our
-pipeline from the log. docs/format.md §14 translates RocketMQ's words for a client's.
+The stores are those of the golden archives: with the broker's queue files and index (only the marks, which a broker
+does
+not know, are written here), attached to, where nothing is written, and without them, rebuilt by the pipeline from the
+log. docs/format.md §14 translates RocketMQ's terms for a client.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from tidemark.store.storage import DiskStorage
 pytestmark = pytest.mark.conformance
 
 STORES = {"mixed": "mixed/store", "killed": "killed/store-recovered", "expired": "expired/store"}
-PULL_BATCH = 32  # what the golden client asked for when it read whole queues
+PULL_BATCH = 32  # the golden client's batch size when it read whole queues
 CLIENT_STATUS = {  # docs/format.md §14
     "FOUND": "FOUND",
     "NO_MATCHED_MESSAGE": "NO_MATCHED_MSG",
@@ -43,7 +44,7 @@ Line = dict[str, Any]
 
 
 def end_of_log(folder: Path) -> int:
-    """Where the last record ends: a plain walk over sizes and magic."""
+    """Return the last record's end: a plain walk over sizes and magic."""
     end = 0
     for path in sorted(folder.iterdir()):
         data, at = path.read_bytes(), 0
@@ -59,7 +60,7 @@ def end_of_log(folder: Path) -> int:
 
 
 def publish(root: Path) -> None:
-    """Marks that say: all of the log is indexed."""
+    """Write marks for a completely indexed log."""
     marks = Marks.open_to_write(root / "tidemark" / "indexer" / "marks", DiskStorage(), shards=1, term=0)
     marks.publish(0, end_of_log(root / "commitlog"))
     marks.close()
@@ -97,7 +98,7 @@ def client(
 
 @pytest.fixture(scope="module")
 def lines(store: str) -> dict[str, list[Line]]:
-    """The expected answers by kind."""
+    """Return the expected answers by kind."""
     by_kind: dict[str, list[Line]] = {}
     with lzma.open(GOLDEN / store / "expected.jsonl.xz", "rt", encoding="utf-8") as file:
         for text in file:
@@ -118,14 +119,14 @@ def pull(client: httpx.Client, topic: str, queue_id: int, **arguments: Any) -> L
 
 
 def test_queue_bounds_are_the_brokers(client: httpx.Client, lines: dict[str, list[Line]]) -> None:
-    """Minimum and maximum offset of each queue."""
+    """Minimum and maximum offset of each queue are compared."""
     for line in lines["queue"]:
         answer = client.get(f"/v1/topics/{line['topic']}/queues/{line['queue_id']}").json()
         assert {**line, "min_offset": answer["min_offset"], "max_offset": answer["max_offset"]} == line
 
 
 def test_pulls_are_the_brokers(client: httpx.Client, lines: dict[str, list[Line]]) -> None:
-    """Status, next offset and messages, with and without tags, in the middle of inner batches too."""
+    """Status, next offset and messages are compared, with and without tags, also within inner batches."""
     for line in lines["pull"]:
         answer = pull(
             client,
@@ -144,7 +145,7 @@ def test_pulls_are_the_brokers(client: httpx.Client, lines: dict[str, list[Line]
 
 
 def test_offsets_by_time_are_the_brokers(client: httpx.Client, lines: dict[str, list[Line]]) -> None:
-    """Lower boundary, at, between and beyond store times."""
+    """The lower boundary is compared at, between and beyond store times."""
     for line in lines["offset_by_time"]:
         answer = client.get(
             f"/v1/topics/{line['topic']}/queues/{line['queue_id']}/offset",
@@ -155,7 +156,7 @@ def test_offsets_by_time_are_the_brokers(client: httpx.Client, lines: dict[str, 
 
 @pytest.mark.parametrize("semantics", ["rocketmq", "tidemark"])
 def test_keys_find_what_the_broker_found(client: httpx.Client, lines: dict[str, list[Line]], semantics: str) -> None:
-    """By our rules a key finds at least that: a broker's client gives up after 64 hashes, we do not."""
+    """By Tidemark's own semantics a key finds at least these: a broker's client stops after 64 hashes."""
     for line in lines["key"]:
         answer = client.get(
             f"/v1/topics/{line['topic']}/messages",
@@ -169,7 +170,7 @@ def test_keys_find_what_the_broker_found(client: httpx.Client, lines: dict[str, 
 
 
 def test_every_message_is_the_brokers(client: httpx.Client, lines: dict[str, list[Line]]) -> None:
-    """Every field of every message of every queue, as a client that pulls 32 at a time has it."""
+    """Every field of every message of every queue is compared, as a client that pulls 32 at a time has it."""
     queues: dict[tuple[str, int], list[Line]] = {}
     for line in lines["queue"]:
         queues[line["topic"], line["queue_id"]] = []
@@ -183,7 +184,7 @@ def test_every_message_is_the_brokers(client: httpx.Client, lines: dict[str, lis
 
 
 def whole_queue(client: httpx.Client, topic: str, queue_id: int) -> Iterator[Line]:
-    """All messages of a queue in the words of the expected file."""
+    """Yield all messages of a queue in the form of the expected file."""
     offset: int | str = "earliest"
     while True:
         answer = pull(client, topic, queue_id, offset=offset, max_messages=PULL_BATCH)
@@ -196,7 +197,7 @@ def whole_queue(client: httpx.Client, topic: str, queue_id: int) -> Iterator[Lin
 
 
 def as_client(message: Line, answer: Line) -> Line:
-    """One message of a pull as the golden client wrote it down: it adds the queue's bounds to the properties."""
+    """Return one message of a pull as the golden client recorded it: it adds the queue's bounds to the properties."""
     body = base64.b64decode(message["body"])
     bounds = {"MIN_OFFSET": str(answer["min_offset"]), "MAX_OFFSET": str(answer["max_offset"])}
     return {

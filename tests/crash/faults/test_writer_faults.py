@@ -112,9 +112,7 @@ def run(root: Path, fault: DiskFault, seed: int) -> bool:
 @pytest.mark.parametrize("fault", DiskFault, ids=lambda fault: fault.name.lower())
 @pytest.mark.parametrize("seed", QUICK_SEEDS)
 def test_a_fault_costs_nothing_that_was_acknowledged(tmp_path: Path, fault: DiskFault, seed: int) -> None:
-    """A failed sync ends the writer; a failed write refuses its batch, and the writer continues if it can undo the
-    write.
-    """
+    """A failed sync ends the writer; a failed write refuses its batch, and ends the writer if it cannot be undone."""
     assert run(tmp_path, fault, seed)
 
 

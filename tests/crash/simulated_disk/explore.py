@@ -28,9 +28,10 @@ _SAMPLES = 16  # of each crash point with too many states, in addition to the ex
 
 
 class Run(NamedTuple):
-    """Parameters of a run. most: states that are opened, chosen by the seed if there are more; again: the number of
-    these
-    that are crashed once more during recovery.
+    """Parameters of a run.
+
+    most   opened states, chosen by the seed if there are more
+    again  number of these that are crashed once more during recovery
     """
 
     steps: Sequence[str]

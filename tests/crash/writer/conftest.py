@@ -12,9 +12,7 @@ from .process import WriterProcess
 
 @pytest.fixture
 def start_writer(tmp_path: Path) -> Iterator[Callable[..., WriterProcess]]:
-    """Yield start_writer(NAME=value, ...), which starts `python -m services.writer` on tmp_path/store; all end with the
-    test.
-    """
+    """Yield start_writer(NAME=value, ...), which runs `python -m services.writer` on tmp_path/store."""
     processes: list[WriterProcess] = []
 
     def start(**settings: object) -> WriterProcess:

@@ -142,9 +142,7 @@ def test_one_prepared_file_stays(tmp_path: Path) -> None:
 @pytest.mark.parametrize("source", ["checkpoint", "marks"])
 @pytest.mark.parametrize("where", ["size", "magic", "position", "body"])
 def test_damage_below_the_floor_is_not_cut(tmp_path: Path, source: str, where: str) -> None:
-    """Below the confirm offset on disk, or a durable mark, nothing is cut: it is reported, and all data after it
-    counts.
-    """
+    """Below the confirm offset on disk, or a durable mark, damage is reported, and all data after it counts."""
     log = make_log(tmp_path, 60)
     if source == "checkpoint":
         confirm(log.paths, log.end)

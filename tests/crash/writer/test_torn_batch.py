@@ -32,9 +32,7 @@ BATCH = wire_batch(*[(b"body %d" % i, properties({"UNIQ_KEY": f"k{i}", "name": "
 
 
 def test_a_batch_torn_at_any_byte_is_cut_whole(start_writer: Callable[..., WriterProcess], tmp_path: Path) -> None:
-    """The writer was killed during the write: whether between records, in a body, a property or a head, all of it is
-    cut.
-    """
+    """The write was killed between records, in a body, a property or a head: in each case all of it is cut."""
     writer = start_writer()
     request = pb.AppendBatchRequest(topic="t", queue_id=0, packed=BATCH)
     first = pb.AppendBatchRequest(topic="t", queue_id=0, packed=wire_batch((b"first", b"", 0)))
@@ -211,9 +209,7 @@ def test_below_the_floor_nothing_is_asked(row: Row) -> None:
 
 
 def test_what_was_written_over_in_the_ring_is_not_missed(row: Row, monkeypatch: pytest.MonkeyPatch) -> None:
-    """There are more batches than the ring holds, and an old floor: records are checked by themselves up to the oldest
-    entry.
-    """
+    """With more batches than the ring holds and an old floor, older records are checked by themselves."""
     monkeypatch.setattr("services.writer.log.batch_journal.ENTRIES", 4)
     monkeypatch.setattr("tidemark.store.batch_journal.ENTRIES", 4)
     batches = [row.stretch(at, at + 10) for at in range(0, 100, 10)]

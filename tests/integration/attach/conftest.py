@@ -14,9 +14,7 @@ from .attached import Attached, attach
 
 @pytest.fixture
 def broker(tmp_path: Path) -> BuiltStore:
-    """Return a simple topic `orders` (2 queues) with m0 … m9 in queue 0, and a batch topic `packed` with an inner
-    batch.
-    """
+    """Return topic `orders` (2 queues) with m0 … m9 in queue 0, and a batch topic `packed` with an inner batch."""
     store = BuiltStore(tmp_path / "store", marked=False)
     store.topic("orders", queues=2)
     store.topic("packed", batch=True)

@@ -190,9 +190,7 @@ def test_asyncio_sends_are_stored(writer: LocalStack) -> None:
 
 @pytest.mark.crash
 def test_a_writer_killed_under_load_gets_each_message_once(own_writer: LocalStack) -> None:
-    """The writer is killed with SIGKILL and restarted on the same port, twice, during sends: nothing is lost, repeated
-    or reordered.
-    """
+    """SIGKILL and a restart on the same port, twice, during sends: nothing is lost, repeated or reordered."""
     answered: list[Future[SendResult]] = []
     with Producer(own_writer.writer_address, timeout_s=60) as producer:
         killer = threading.Thread(target=_kill_and_restart, args=(own_writer, 2, answered))

@@ -54,9 +54,7 @@ def test_both_writers_get_messages(pair: tuple[LocalStack, LocalStack]) -> None:
 @pytest.mark.crash
 @pytest.mark.parametrize("accumulate", [False, True])
 def test_a_killed_writer_loses_and_doubles_nothing(pair: tuple[LocalStack, LocalStack], accumulate: bool) -> None:
-    """After SIGKILL under load the other writer takes over at once; batches in flight are resolved when the first is
-    back.
-    """
+    """After SIGKILL under load the other writer takes over at once; batches in flight wait for the first one."""
     killed, alive = pair
     with Producer(addresses(pair), timeout_s=60, accumulate=accumulate) as producer:
         futures: list[Future[SendResult]] = []

@@ -64,11 +64,11 @@ def client(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Installed:
 
 @pytest.fixture(scope="session")
 def complete(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Installed:
-    """Install the wheel with the dependencies of `tidemark[all]` from the tests' own environment, which saves 1 GB of
-    downloads.
+    """Install the wheel with the dependencies of `tidemark[all]` from the tests' own environment.
 
-    Its paths lead to no checkout: .pth files in a folder that a .pth file names are ignored, including the editable
-    install's.
+    This saves 1 GB of downloads. Its paths lead to no checkout: .pth files in a folder that a .pth file names are
+    ignored,
+    including the editable install's.
     """
     installed = _venv(tmp_path_factory.mktemp("complete"))
     _call((*_PIP, "--python", installed.python, "install", "--no-deps", wheel))

@@ -214,9 +214,7 @@ def test_a_second_pipeline_on_the_same_store_is_refused(stack: LocalStack) -> No
 
 
 def test_a_task_that_cannot_go_on_ends_the_process(stack: LocalStack) -> None:
-    """A queue folder has the wrong type: the process exits with 1 and RocketMQ's text instead of staying alive
-    silently.
-    """
+    """A queue folder has the wrong type: the process exits with 1 and RocketMQ's text, instead of hanging silently."""
     root = stack.data
     wait_for_watermark(root, send(stack, 1))
     for queue_id in range(4):

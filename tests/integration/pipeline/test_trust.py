@@ -1,6 +1,4 @@
-"""`--once` on a directory that its broker, or Tidemark's writer, has left clean: the files that a broker trusts
-meanwhile.
-"""
+"""`--once` on a directory that its broker, or Tidemark's writer, left clean: the files that a broker trusts."""
 
 from __future__ import annotations
 

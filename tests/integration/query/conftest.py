@@ -14,9 +14,7 @@ from tests.query_server import serve_query
 
 @pytest.fixture
 def built(tmp_path: Path) -> BuiltStore:
-    """Return a simple topic `orders` (2 queues) with m0 … m9 in queue 0, and a batch topic `batches` with an inner
-    batch.
-    """
+    """Return topic `orders` (2 queues) with m0 … m9 in queue 0, and a batch topic `batches` with an inner batch."""
     store = BuiltStore(tmp_path / "store")
     store.topic("orders", queues=2)
     store.topic("batches", batch=True)

@@ -34,9 +34,7 @@ FORMATS = (
 
 @pytest.fixture(scope="module")
 def template(tmp_path_factory: pytest.TempPathFactory) -> BuiltStore:
-    """Write 240 messages to `orders` and 80 inner batches of three to `batches`, in ten log files; 20 units a queue
-    file.
-    """
+    """Write 240 messages to `orders` and 80 inner batches of three to `batches`: ten log files, 20 units a file."""
     store = BuiltStore(tmp_path_factory.mktemp("template") / "store", log_file_size=8192, units_a_file=20)
     store.topic("orders", queues=2)
     store.topic("batches", batch=True)
@@ -61,9 +59,7 @@ def client(template: BuiltStore, root: Path) -> Iterator[httpx.Client]:
 
 
 def expire(root: Path, files: int) -> int:
-    """Remove the log's first *files* files, then queue and index files with no later messages; return the log's
-    minimum.
-    """
+    """Remove the log's first files, then queue and index files with no later messages; return the log's minimum."""
     log = sorted((root / "commitlog").iterdir())
     log_min = int(log[files].name)
     for path in log[:files]:

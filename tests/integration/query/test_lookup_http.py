@@ -40,9 +40,7 @@ def test_a_message_by_place_and_by_id(built: BuiltStore, client: httpx.Client) -
 
 
 def test_each_message_of_a_batch_has_its_own_id_in_every_form(built: BuiltStore, client: httpx.Client) -> None:
-    """The id is its own UNIQ_KEY, or its number in the batch, never the wrapper's key; JSON, NDJSON, Arrow and files
-    agree.
-    """
+    """The id is its own UNIQ_KEY, or its number in the batch, never the wrapper's key; all forms agree."""
     built.append_batch("batches", [(b"c0", {"UNIQ_KEY": "own"}, 0), (b"c1", {}, 0)], {"UNIQ_KEY": "wrapper"})
     built.publish()
     path = "/v1/topics/batches/queues/0/messages"

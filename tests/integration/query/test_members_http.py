@@ -449,9 +449,7 @@ def test_heartbeats_that_are_none(client: httpx.Client, body: dict[str, Any]) ->
 
 
 def test_members_that_race_lose_no_offset(client: httpx.Client) -> None:
-    """Three members join, leave and commit concurrently: each continues at the last committed offset, and none goes
-    back.
-    """
+    """Three members join, leave and commit concurrently: each continues at the last committed offset."""
     failures: list[str] = []
     seen = dict.fromkeys(range(6), 0)  # the greatest acknowledged offset
 

@@ -327,9 +327,7 @@ def test_a_client_that_goes_away_is_forgotten(built: BuiltStore) -> None:
 
 @pytest.mark.parametrize("form", ["json", "records", "arrow", "many queues"])
 def test_lost_units_are_in_the_answer_and_on_record(built: BuiltStore, client: httpx.Client, form: str) -> None:
-    """Two units in the middle are zeroed: the other messages come, and the loss is in the response, a metric and a
-    list.
-    """
+    """Two units in the middle are zeroed: the loss is in the response, a metric and a list; other messages come."""
     built.write_units("orders", 0, 4, bytes(40))
     if form == "many queues":
         asked = {"queues": [{"topic": "orders", "queue_id": 0, "offset": 0}]}

@@ -74,7 +74,7 @@ def test_what_the_sender_does_not_sample_is_no_span(tmp_path: Path, collector: C
 
 
 def test_without_the_setting_there_is_no_span(tmp_path: Path, collector: Collector) -> None:
-    """Tracing is off by default, whatever other OpenTelemetry variables are set."""
+    """Tracing is off by default, even with other OpenTelemetry variables."""
     with RunningWriter(tmp_path) as writer:
         writer.log.AppendBatch(BATCH, metadata=(("traceparent", TRACEPARENT),))
     assert collector.spans == []

@@ -83,9 +83,7 @@ def writer(tmp_path: Path, storage: GatedStorage) -> Iterator[RunningWriter]:
 
 
 def test_files_that_are_built_and_old_go_and_the_log_goes_on(writer: RunningWriter) -> None:
-    """Whole files below the minimum durable mark are deleted; a mark within a file keeps it; appends and reads are not
-    affected.
-    """
+    """Whole files below the minimum durable mark are deleted, not the mark's file; appends and reads continue."""
     answers = fill(writer)
     end = answers[-1].end_physical_offset
     before = log_bytes(writer.root)

@@ -116,9 +116,7 @@ def test_route_tells_where_a_topic_is_and_whether_it_would_be_created(writer: Ru
 
 
 def test_numbers_of_a_deleted_topic_are_never_used_again(tmp_path: Path) -> None:
-    """A topic created again continues at its end, also after a restart without the snapshot; a tombstone has the
-    numbers.
-    """
+    """A topic created again continues at its end, from a tombstone, also after a restart without the snapshot."""
     with RunningWriter(tmp_path) as writer:
         create(writer, "orders", 2)
         end = writer.append("orders", wire_batch(*[(b"x", b"", 0)] * 5), queue_id=1).end_physical_offset

@@ -16,7 +16,7 @@ _BACK = 20  # messages, at most
 
 
 def poll_async(lives: Lives, recorder: Recorder) -> None:
-    """Read on an event loop of its own for one membership."""
+    """Read on its own event loop for one membership."""
     asyncio.run(_Reading(lives, recorder).run())
 
 
@@ -61,7 +61,7 @@ class _Reading:
         self._next.update({message.queue: message.queue_offset + 1 for message in messages})
 
     async def _seek_back(self, consumer: AsyncConsumer) -> None:
-        """Only to messages that it was handed, so that a commit of the position stays true."""
+        """Seek only to messages that it was given, so that a commit of the position stays true."""
         held = sorted(consumer.consumer.assignment & self._next.keys())
         if not held:
             return
@@ -69,7 +69,7 @@ class _Reading:
         place = max(0, self._next[queue] - self._choice.randrange(_BACK))
         try:
             await consumer.seek(queue, place)
-        except KeyError:  # the queue has gone to another member meanwhile
+        except KeyError:  # the queue has moved to another member meanwhile
             return
         self._next[queue] = place
         self._recorder.sought(queue, place)

@@ -1,4 +1,4 @@
-"""Members: threads that read as programs do, by poll, tables and handlers, and that leave and join again at random."""
+"""Members: threads that read like programs, by poll, tables and handlers, and that leave and join again at random."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ MakeRecorder = Callable[[], Recorder]
 
 
 class HandlerFailedError(Exception):
-    """The failure that the plan has for a message."""
+    """A failure of a message's handler, as planned."""
 
 
 class Lives:
-    """The successive memberships of one member. Each has a name of its own, and ends after a random time."""
+    """The successive memberships of one member. Each has its own name, and ends after a random time."""
 
     def __init__(
         self, name: str, subscription: Subscription, url: str, history: HistoryFile, stop: threading.Event, seed: str
@@ -65,7 +65,7 @@ class Lives:
         return time.monotonic() + self.choice.uniform(_SHORTEST_LIFE_S, _LONGEST_LIFE_S)
 
     def run(self, live: Callable[[Lives, Recorder], None]) -> None:
-        """Call *live* again and again until the process is to stop; errors of the client are recorded."""
+        """Call *live* repeatedly until the process is stopped; errors of the client are recorded."""
         while not self.stop.is_set():
             recorder = self.recorder()
             try:
@@ -100,7 +100,7 @@ def poll_tables(lives: Lives, recorder: Recorder) -> None:
 
 
 def handle(lives: Lives, recorder: Recorder, writer: str) -> None:
-    """Handle messages for one membership. A handler fails as often as the plan has it for the message."""
+    """Handle messages for one membership. A handler fails as often as the plan states for the message."""
     stop = threading.Event()
     end = lives.end()
 

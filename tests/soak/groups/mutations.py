@@ -1,4 +1,4 @@
-"""Mutations: faults that are put into the client on purpose, to show that the judge of the soak notices them."""
+"""Mutations: deliberate faults of the client, which show that the judge of the soak detects them."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _drop_retries() -> None:
 
 
 def _ignore_seeks() -> None:
-    """Accept every second seek and read on from the old position."""
+    """Accept every second seek, but continue from the old position."""
     seek, count = AsyncConsumer.seek, itertools.count(1)
 
     async def mutated(self: AsyncConsumer, queue: TopicQueue, place: Any) -> None:
@@ -53,7 +53,7 @@ def _ignore_seeks() -> None:
 
 
 def _drop_cancelled() -> None:
-    """Throw away the messages of a poll that is cancelled while it returns."""
+    """Discard the messages of a poll that is cancelled while it returns."""
     poll = AsyncConsumer.poll
 
     async def mutated(self: AsyncConsumer, timeout_s: float = 1.0, **arguments: Any) -> list[ReceivedMessage]:

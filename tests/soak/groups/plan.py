@@ -17,7 +17,7 @@ SUBSCRIPTIONS = (
     Subscription(MAILING, (ORDERS, BUNDLES), MAX_ATTEMPTS),
     Subscription(FLEETING, tuple(CHURNED)),
 )
-_EVERY = 40  # of so many messages, one fails for ever, one twice and one once
+_EVERY = 40  # of this number of messages, one fails for ever, one twice and one once
 
 
 def failing_attempts(content: str) -> int:

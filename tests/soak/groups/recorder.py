@@ -1,4 +1,4 @@
-"""Recorder: writes down what one member was handed, before the member does anything else with it."""
+"""Recorder: records each message of one member before the member does anything else with it."""
 
 from __future__ import annotations
 
@@ -61,7 +61,10 @@ class Recorder:
         self._history.add(ClientError(self._client, self._group, time.monotonic(), reason, str(error)[:300]))
 
     def _handed(self, message: ReceivedMessage) -> Handed:
-        """A handler sees a retry under its origin's topic; its queue and offset are those of the retry topic."""
+        """Return the message.
+
+        A handler sees a retry under its origin's topic; its queue and offset are those of the retry topic.
+        """
         is_retry = message.reconsume_times > 0
         return Handed(
             f"{RETRY_PREFIX}{self._group}" if is_retry else message.topic,

@@ -9,7 +9,7 @@ from tests.soak.history import Append, Seen
 
 
 def holes(facts: Facts) -> Iterator[str]:
-    """Offsets that a pull passed over, or that are missing at the end."""
+    """Report offsets that a pull skipped, or that are missing at the end."""
     for answer in facts.right:
         if answer.kind != "pull" or not answer.seen:
             continue
@@ -26,7 +26,7 @@ def holes(facts: Facts) -> Iterator[str]:
 
 
 def torn(facts: Facts) -> Iterator[str]:
-    """A batch of which a part is there at the end, or whose messages do not stand together with one store time."""
+    """Report a batch that is incomplete at the end, or whose messages are not adjacent with one store time."""
     places: dict[str, tuple[Queue, Seen]] = {
         seen.content: (queue, seen) for queue, messages in facts.final.items() for seen in messages.values()
     }

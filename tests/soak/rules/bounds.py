@@ -11,7 +11,7 @@ from tests.soak.rules.real_time import Told, regressions
 
 
 def going_back(facts: Facts) -> Iterator[str]:
-    """min_offset or max_offset, as any two clients were told one after the other."""
+    """Report a decrease of min_offset or max_offset between two consecutive answers to any clients."""
     for name in ("min_offset", "max_offset"):
         told: defaultdict[Queue, list[Told[Answer]]] = defaultdict(list)
         for answer in facts.right:

@@ -1,4 +1,4 @@
-"""Consumer groups: each gets every message, in order, and has nothing on record that it was not handed."""
+"""Consumer groups: each gets every message, in order, and commits no message that it was not given."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ GroupQueue = tuple[str, Queue]
 
 
 def handed_out(facts: Facts) -> Iterator[tuple[Delivery | Handled, float, Handed]]:
-    """Every message that a member got, with the time from which the group may commit it."""
+    """Yield every message that a member got, with the time from which the group may commit it."""
     for delivery in facts.deliveries:
         for message in delivery.messages:
             yield delivery, delivery.completed, message
@@ -82,7 +82,7 @@ def _first_not_handed_out(times: list[float], offset: int, at: float) -> int | N
 
 
 def _times_of_prefixes(facts: Facts) -> dict[GroupQueue, list[float]]:
-    """By group and queue, for each queue offset: when everything up to it had been handed out.
+    """Return, by group and queue, for each queue offset the time when everything up to it had been handed out.
 
     Offsets of deleted topics count as handed out: the group may have joined after the deletion.
     """
@@ -102,7 +102,7 @@ def _times_of_prefixes(facts: Facts) -> dict[GroupQueue, list[float]]:
 
 
 def _deleted_offsets(facts: Facts) -> dict[Queue, set[int]]:
-    """Offsets below the first one that still exists in each queue of a churned topic."""
+    """Return the offsets below the first existing one in each queue of a churned topic."""
     ends: defaultdict[Queue, int] = defaultdict(int)
     for append in facts.acknowledged:
         if facts.is_gone(append):
@@ -131,7 +131,7 @@ def out_of_order(facts: Facts) -> Iterator[str]:
 
 
 def _continues(message: Handed, expected: int, facts: Facts) -> bool:
-    """A churned topic may continue at a later offset, after its re-creation."""
+    """Return True if it does. A churned topic may continue at a later offset, after its re-creation."""
     if message.topic in facts.churned:
         return message.queue_offset >= expected
     return message.queue_offset == expected

@@ -1,4 +1,4 @@
-"""Lookups find what was acknowledged and is visible."""
+"""Lookups find every acknowledged and visible message."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.soak.history import ACKNOWLEDGED, NOT_FOUND, NOT_YET_VISIBLE
 
 
 def not_found(facts: Facts) -> Iterator[str]:
-    """NOT_FOUND for the id of an acknowledged message; NOT_YET_VISIBLE when its visibility was told before."""
+    """Report NOT_FOUND for the id of an acknowledged message, and NOT_YET_VISIBLE for one known to be visible."""
     visible = _Visible(facts)
     for answer in facts.answers:
         if answer.kind != "by_id" or answer.outcome not in (NOT_FOUND, NOT_YET_VISIBLE) or answer.wanted is None:
@@ -29,7 +29,7 @@ def not_found(facts: Facts) -> Iterator[str]:
 
 
 class _Visible:
-    """The greatest watermark that anybody knew by a time."""
+    """The greatest watermark that any client knew by a time."""
 
     def __init__(self, facts: Facts) -> None:
         self._times: list[float] = []
@@ -45,7 +45,7 @@ class _Visible:
 
 
 def missed_by_key(facts: Facts) -> Iterator[str]:
-    """A key lookup whose watermark covers the message and which does not have it."""
+    """Report a key lookup whose watermark covers the message, but whose answer lacks it."""
     for answer in facts.right:
         if answer.kind != "by_key" or answer.wanted is None or answer.watermark is None:
             continue

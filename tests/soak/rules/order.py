@@ -1,4 +1,4 @@
-"""Order within a queue: what was acknowledged before something else began lies before it."""
+"""Order within a queue: a message that was acknowledged before another one's send began precedes it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.soak.history import Append
 
 
 def reordered(facts: Facts) -> Iterator[str]:
-    """By time, for appends that do not overlap; by number, for those of a producer that numbers its sends."""
+    """Compare appends that do not overlap by time, and those of a producer that numbers its sends by number."""
     queues: defaultdict[Queue, list[tuple[int, Append]]] = defaultdict(list)
     for append in facts.appends:
         place = facts.place_of(append)
@@ -48,8 +48,7 @@ def _against_sequence(queue: Queue, appends: list[tuple[int, Append]]) -> Iterat
 
 
 def compare_and_append(facts: Facts) -> Iterator[str]:
-    """Stored elsewhere than where it was expected to be; or refused with a next offset that is behind what was
-    acknowledged before."""
+    """Report one stored at another offset than expected, or refused with a next offset below an acknowledged one."""
     for append in facts.acknowledged:
         if append.expected_next_offset not in (None, append.queue_offset):
             yield f"{append.contents[0]} was to be stored at {append.expected_next_offset}: {append.queue_offset}"

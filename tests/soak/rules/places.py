@@ -1,4 +1,4 @@
-"""Acknowledged means kept: once, and where it was said to be."""
+"""An acknowledged message is stored once, at its acknowledged place."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def lost(facts: Facts) -> Iterator[str]:
 
 
 def doubled(facts: Facts) -> Iterator[str]:
-    """One message in two places."""
+    """Report a message in two places."""
     places: dict[str, tuple[Queue, int]] = {}
     told: set[str] = set()
     for queue, seen, _ in facts.sightings():
@@ -29,7 +29,7 @@ def doubled(facts: Facts) -> Iterator[str]:
 
 
 def misplaced(facts: Facts) -> Iterator[str]:
-    """A place that was acknowledged for two messages, or that holds another message than the acknowledged one."""
+    """Report a place that was acknowledged for two messages, or that does not hold the acknowledged one."""
     owners: dict[tuple[Queue, int], tuple[Append, int]] = {}
     for append in facts.acknowledged:
         queue = Queue(append.topic, append.queue_id)

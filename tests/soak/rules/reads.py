@@ -1,4 +1,4 @@
-"""What readers see: only what was sent, always the same, nothing above the watermark, everything below it."""
+"""Readers see only sent messages, always the same, nothing above the watermark, everything below it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.soak.history import REFUSED, Append, Seen
 
 
 def phantom(facts: Facts) -> Iterator[str]:
-    """A message that nobody sent there, whose body is another, or whose append was refused."""
+    """Report a message that no client sent there, whose body differs, or whose append was refused."""
     told: set[str] = set()
     for queue, seen, answer in facts.sightings():
         append = facts.sent.get(seen.content)
@@ -28,7 +28,7 @@ def phantom(facts: Facts) -> Iterator[str]:
 
 
 def changed(facts: Facts) -> Iterator[str]:
-    """An offset that showed one message to one reader and another to somebody else, or later."""
+    """Report an offset that showed different messages to two readers, or at two times."""
     known: dict[tuple[Queue, int], Seen] = {}
     told: set[tuple[Queue, int]] = set()
     for queue, seen, answer in facts.sightings():
@@ -40,7 +40,7 @@ def changed(facts: Facts) -> Iterator[str]:
 
 
 def above_the_watermark(facts: Facts) -> Iterator[str]:
-    """A message that ends above the watermark of the same answer; a watermark above what is committed."""
+    """Report a message that ends above the watermark of its answer, and a watermark above the committed offset."""
     ends = _record_ends(facts)
     for answer in facts.right:
         if answer.watermark is None:
@@ -57,7 +57,7 @@ def above_the_watermark(facts: Facts) -> Iterator[str]:
 
 
 def hidden(facts: Facts) -> Iterator[str]:
-    """An answer whose watermark covers a message that its max_offset does not."""
+    """Report an answer whose watermark covers a message that its max_offset does not."""
     index = {queue: _Ends(appends) for queue, appends in facts.by_queue.items()}
     for answer in facts.right:
         if answer.max_offset is None or answer.watermark is None or answer.queue_id is None:
@@ -72,7 +72,7 @@ def hidden(facts: Facts) -> Iterator[str]:
 
 
 class _Ends:
-    """For one queue: which of its messages lie below a physical offset."""
+    """The messages of one queue below a physical offset."""
 
     def __init__(self, appends: list[Append]) -> None:
         rows = sorted(

@@ -1,4 +1,4 @@
-"""Values that may only rise: who asks after an answer has come must not be told less."""
+"""Values that may only rise: a request after an answer must not get a smaller value."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ T = TypeVar("T")
 
 
 class Told(NamedTuple, Generic[T]):
-    """A value, and during which time it was told. source: who was told."""
+    """A value, and the interval of its request. source: the client."""
 
     invoked: float
     completed: float
@@ -18,7 +18,7 @@ class Told(NamedTuple, Generic[T]):
 
 
 def regressions(told: Iterable[Told[T]]) -> Iterator[tuple[Told[T], Told[T]]]:
-    """(earlier, later) for each value that is less than one that was known before it was asked for."""
+    """Yield (earlier, later) for each value that is less than one known before its request."""
     rows = list(told)
     by_completion = sorted(rows, key=lambda row: row.completed)
     known: Told[T] | None = None

@@ -1,4 +1,4 @@
-"""A topic that was deleted is gone, and a topic that was created again under its name is new."""
+"""A deleted topic is gone, and a topic that was created again under its name is new."""
 
 from __future__ import annotations
 

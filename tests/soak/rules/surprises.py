@@ -1,4 +1,4 @@
-"""Answers that nothing done here explains: of damage, say, or that a cursor which was given is none."""
+"""Answers that no planned fault explains, for example of damage, or the refusal of a valid cursor."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ EXPECTED_OF_MEMBERS = frozenset({"GENERATION_STALE", "MEMBER_FENCED"})
 
 
 def surprises(facts: Facts) -> Iterator[str]:
-    """Reasons that are not expected, skipped records, a service that ended by itself."""
+    """Report unexpected reasons, skipped records, and a service that ended spontaneously."""
     yield from _of_members(facts)
     for answer in facts.answers:
         if answer.topic in facts.churned and answer.outcome in DELETED_TOPIC:
@@ -35,7 +35,7 @@ def surprises(facts: Facts) -> Iterator[str]:
 
 
 def _of_members(facts: Facts) -> Iterator[str]:
-    """Errors of the consumers: a service may be away, and a churned topic may be missing; nothing else is expected."""
+    """Report errors of the consumers, except for a service that is away, or a churned topic that is missing."""
     for error in facts.client_errors:
         subscription = facts.subscriptions.get(error.group)
         is_churned = subscription is not None and not facts.churned.isdisjoint(subscription.topics)

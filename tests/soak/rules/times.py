@@ -1,4 +1,4 @@
-"""Store times rise within a queue, and an offset by time is the boundary among the messages that are visible."""
+"""Store times rise within a queue, and an offset by time is the boundary among the visible messages."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.soak.history import Answer, Seen
 
 
 def offset_by_time(facts: Facts) -> Iterator[str]:
-    """Answers against the store times that were read at the end."""
+    """Compare answers with the store times that were read at the end."""
     times: dict[Queue, list[int]] = {}
     for queue, messages in facts.final.items():
         times[queue] = [messages[offset].store_ms for offset in sorted(messages)]
@@ -34,7 +34,7 @@ def _falling(queue: Queue, messages: dict[int, Seen]) -> Iterator[str]:
 
 
 def _expected(answer: Answer, times: list[int]) -> tuple[int, int | None] | None:
-    """(offset, its store time); None where the history cannot tell."""
+    """Return (offset, its store time); None if the history does not determine it."""
     if answer.time_ms is None or answer.max_offset is None or answer.max_offset > len(times) or answer.min_offset:
         return None
     if answer.boundary == "lower":

@@ -1,7 +1,7 @@
-"""The watermark, the committed offset and the term only rise; what is acknowledged stays committed.
+"""The watermark, the committed offset and the term only rise; acknowledged messages stay committed.
 
-Processes are killed here, the machine is not: whatever was written is still there, so nothing goes back, not even when
-a term of the writer ends.
+Processes are killed here, the machine is not: all writes are still there, so nothing goes back, not even when a term of
+the writer ends.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from tests.soak.rules.real_time import Told, regressions
 
 
 def going_back(facts: Facts) -> Iterator[str]:
-    """Watermark, committed offset or term, as any two clients were told one after the other."""
+    """Report a decrease of watermark, committed offset or term between two consecutive answers to any clients."""
     for name in ("watermark", "committed", "term"):
         for earlier, later in regressions(_told(facts.right, name)):
             yield (
@@ -32,7 +32,7 @@ def _told(answers: Iterable[Answer], name: str) -> Iterator[Told[Answer]]:
 
 
 def behind_acknowledged(facts: Facts) -> Iterator[str]:
-    """A committed offset that does not cover what was acknowledged before, whatever has been killed since."""
+    """Report a committed offset that does not cover an earlier acknowledged message, whatever has been killed since."""
     acknowledged: list[Told[Append | Answer]] = [
         Told(append.invoked, append.completed, append.end_physical_offset, append)
         for append in facts.acknowledged

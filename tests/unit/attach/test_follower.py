@@ -64,9 +64,7 @@ def test_a_record_longer_than_the_window_is_followed(tmp_path: Path) -> None:
 
 
 def test_the_greatest_end_is_that_of_a_right_record(broker: BuiltStore, paths: StorePaths) -> None:
-    """The end is taken from both kinds of queues; units of cut-off records, torn units and pre-blank heads do not
-    count.
-    """
+    """Both kinds of queues count; units of cut-off records, torn units and pre-blank heads do not."""
     queues = BrokerQueues(paths, FileRun(paths.commit_log))
     assert queues.greatest_end() == broker.end
     broker.append_batch("packed", [(b"a", {}, 0), (b"b", {}, 0)])

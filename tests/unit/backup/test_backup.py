@@ -80,9 +80,7 @@ def test_a_second_backup_copies_only_what_is_new(paths: StorePaths, folder: Path
 
 
 def test_a_restored_store_is_the_store(paths: StorePaths, folder: Path, tmp_path: Path) -> None:
-    """The log and config are the same, files have full size, the rebuilt queues are the same, and a check finds
-    nothing.
-    """
+    """Log and config are the same, files have full size, rebuilt queues are equal, and a check finds nothing."""
     build(plan_of(paths.root))
     taken = take(paths, folder)
     restored = StorePaths(tmp_path / "restored")

@@ -69,7 +69,7 @@ def test_who_waits_does_not_count(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not PY_SPY.exists(), reason="py-spy comes with the extra `bench`")
 def test_a_real_graph(tmp_path: Path) -> None:
-    """Of two loops, one gets three times the time."""
+    """One of two loops gets three times the time of the other."""
     program = tmp_path / "program.py"
     program.write_text(
         "import time\n"

@@ -91,7 +91,7 @@ def test_a_torn_end_is_no_damage(store: Path) -> None:
 
 
 def test_a_folder_without_a_log_and_a_place_outside_are_refused(store: Path, tmp_path: Path) -> None:
-    """The error says what is there."""
+    """The error names the range of the log."""
     (tmp_path / "empty").mkdir()
     assert cat(tmp_path / "empty")[0] == ExitStatus.REJECTED
     status, _, errors = cat(store, "--offset", 1 << 40)

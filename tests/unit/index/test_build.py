@@ -89,9 +89,7 @@ def test_a_hole_too_wide_for_its_bytes_is_damage_and_builds_nothing(tmp_path: Pa
 
 
 def test_numbering_that_began_anew_is_appended_as_the_peer_does(tmp_path: Path) -> None:
-    """Queue offset 0 is exempt from the order check; the following records are duplicates and are left out
-    (docs/format.md §4).
-    """
+    """Queue offset 0 is exempt from the order check; the following records are duplicates (docs/format.md §4)."""
     builder = simple(tmp_path)
     builder.build(requests((0, 0), (100, 1)))
     oddities = builder.build(requests((200, 0), (300, 1), (400, 2), (500, 3)))

@@ -162,9 +162,7 @@ def test_a_file_cut_off_at_birth_is_removed(tmp_path: Path) -> None:
 
 
 def test_a_new_file_begins_where_the_full_one_ended(tmp_path: Path) -> None:
-    """Its first entry's time difference counts from the old file's end (docs/format.md §6), its header from the entry
-    itself.
-    """
+    """Its first time difference counts from the old file's end, its header from the entry (docs/format.md §6)."""
     buffer, rows, _ = walk(25)
     rows["store_timestamp"] = 1_700_000_000_000 + 3000 * np.arange(25)
     open_index(tmp_path).append(hash_rows(buffer, rows))

@@ -66,9 +66,7 @@ def test_a_file_without_units_goes(tmp_path: Path) -> None:
 
 
 def test_blank_units_that_stood_before_a_cut_one_go_with_it(tmp_path: Path) -> None:
-    """A hole is known only from the next record: without that, a rebuild creates neither blank units nor a file for
-    them.
-    """
+    """Only the next record reveals a hole: without it a rebuild creates neither blank units nor a file for them."""
     for folder, rows in (("cut", [(0, 0), (2000, 13)]), ("built", [(0, 0)]), ("head", [(2000, 13)])):
         simple(tmp_path / folder).build(requests(*rows))
     for folder in ("cut", "head"):

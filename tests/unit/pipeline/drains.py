@@ -1,5 +1,4 @@
-"""Drains of two tasks that test_local_drain runs in a process of their own: ``python -m tests.unit.pipeline.drains
-NAME``.
+"""Drains of two tasks for test_local_drain, in a separate process: ``python -m tests.unit.pipeline.drains NAME``.
 
 A drain forks its process, and a process in which other tests have used gRPC or OpenTelemetry cannot be forked safely.
 """

@@ -65,9 +65,7 @@ def assert_as_rebuilt(root: Path) -> None:
 
 
 def test_keys_that_a_broker_appended_twice_or_lost_are_made_anew(root: Path) -> None:
-    """A broker that is killed and restarted indexes its last record twice, and omits records that it does not dispatch
-    again.
-    """
+    """A killed and restarted broker indexes its last record twice, and omits records that it does not dispatch."""
     append_as_broker(root, range(OURS, 60), range(59, 65), range(80, 85))
     assert_as_rebuilt(root)
 

@@ -119,9 +119,7 @@ def test_a_new_term_may_take_units_back(built: BuiltStore) -> None:
 
 
 def test_units_of_deleted_records_are_below_the_minimum(built: BuiltStore) -> None:
-    """After retention removed log files, the minimum is the first unit at or above the log's minimum (docs/format.md
-    §4).
-    """
+    """After retention, the minimum is the first unit at or above the log's minimum (docs/format.md §4)."""
     body = bytes(3000)
     written = [built.append("orders", body) for _ in range(100)]
     reader = StoreReader(built.root)

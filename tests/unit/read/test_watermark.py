@@ -117,9 +117,7 @@ def test_marks_that_cannot_be_read_show_nothing_until_they_are_replaced(paths: S
 
 
 def test_of_an_attached_store_the_log_tells_what_is_committed(tmp_path: Path) -> None:
-    """The end is that of the follower, plus the record past the watermark that it has not seen; a broker's checkpoint
-    is not used.
-    """
+    """The end is the follower's, plus the unseen record past the watermark; a broker's checkpoint is not used."""
     broker = BuiltStore(tmp_path / "store", marked=False)
     broker.topic("T")
     seen = broker.append("T")

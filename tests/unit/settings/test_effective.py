@@ -34,7 +34,7 @@ def test_a_secret_is_never_shown(monkeypatch: pytest.MonkeyPatch, arguments: lis
 
 
 def test_a_secret_that_is_refused_is_not_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The error says only what is wrong with it."""
+    """The error states only the fault."""
     monkeypatch.setenv("TIDEMARK_TOKEN", "hunter2")
     with pytest.raises(SettingsRefusedError) as refused:
         read_settings("service", SomeSettings)

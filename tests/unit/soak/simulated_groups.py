@@ -1,6 +1,4 @@
-"""Consumer groups that keep their promises over a simulated service, with topics that are created again and dead
-letters.
-"""
+"""Consumer groups that keep their promises over a simulated service, with re-created topics and dead letters."""
 
 from __future__ import annotations
 

@@ -40,9 +40,7 @@ def test_violations_are_told_and_exit_1(tmp_path: Path, capsys: pytest.CaptureFi
 
 
 def test_counts_and_the_longest_waits_are_told(tmp_path: Path) -> None:
-    """After a fault, the next append comes six ticks later, and is visible after two more; a duplicate of an old one
-    does not count.
-    """
+    """The next append comes six ticks after a fault, and is visible after two more; an old duplicate does not count."""
     service = Simulated()
     old = service.append(count=2)
     service.publish()

@@ -191,9 +191,7 @@ def test_of_one_that_took_over_a_moment_ago_nothing_is_taken(tmp_path: Path, mon
 
 @pytest.fixture
 def made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return the file of the next generation: between opening and locking, one process removes it, and another creates
-    its own.
-    """
+    """Return the next generation's file: between open and lock, one process removes it, another creates its own."""
     made = tmp_path / "lease.2"
     try_flock = lease_module._try_flock
 

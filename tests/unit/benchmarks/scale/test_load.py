@@ -60,9 +60,7 @@ def test_few_batches_touch_few_queues() -> None:
 
 
 def test_what_goes_to_the_disk_is_more_than_the_log() -> None:
-    """Per batch: 32 bytes of journal, a 20-byte unit, a 20-byte entry, a page per touched queue and per touched slot
-    page.
-    """
+    """Per batch: 32 bytes of journal, 20 of unit, 20 of entry, a page per touched queue and per touched slot page."""
     load = Load(1000, 1e6, 1000, 1e6, 1, queues=2, is_inner=False)
     expected = 1e6 + 32e6 + 20_000 + 2 * 4096 + 20 + 4096
     assert written_bytes_a_s(load, Workload(0, 100)) == pytest.approx(expected, rel=1e-4)

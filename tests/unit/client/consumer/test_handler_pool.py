@@ -69,9 +69,7 @@ def test_a_handler_that_exits_has_failed() -> None:
 
 @pytest.mark.parametrize("ordered", [False, True])
 def test_a_message_stays_in_work_while_dead_letters_are_refused(monkeypatch: pytest.MonkeyPatch, ordered: bool) -> None:
-    """The disk is full: the failure is reported, sending is retried, and the message is committed only once it is
-    stored.
-    """
+    """The disk is full: the failure is reported and sending is retried; the message is committed once it is stored."""
     monkeypatch.setattr(handling_module, "_PAUSE_S", 0.01)
     refused, told = threading.Event(), []
     stop = threading.Event()

@@ -164,9 +164,7 @@ def test_only_http() -> None:
 
 
 class IdleServer:
-    """A service that answers each connection's first request and closes it at the second, as an idle connection is
-    closed.
-    """
+    """A service that answers each connection's first request and closes it at the second, like an idle connection."""
 
     def __init__(self) -> None:
         self.requests: list[str] = []

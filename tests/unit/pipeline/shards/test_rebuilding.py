@@ -1,6 +1,4 @@
-"""Damaged derived files: each start sets them aside and rebuilds the same bytes below a watermark that does not go
-back.
-"""
+"""Damaged derived files: each start sets them aside and rebuilds the same bytes; the watermark never goes back."""
 
 from __future__ import annotations
 

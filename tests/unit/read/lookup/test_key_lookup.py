@@ -32,9 +32,7 @@ def places(built: BuiltStore, query: KeyQuery) -> list[int]:
 
 @pytest.fixture
 def many(built: BuiltStore) -> dict[str, list[int]]:
-    """Write 200 messages with five different keys over several index files and both queues; return the positions by
-    key.
-    """
+    """Write 200 messages with five keys over several index files and both queues; return the positions by key."""
     by_key: dict[str, list[int]] = {}
     for number in range(200):
         key = f"k{number % 5}"

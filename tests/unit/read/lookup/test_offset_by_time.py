@@ -25,9 +25,7 @@ def ask(built: BuiltStore, topic: str, time_ms: int, boundary: Boundary) -> Time
 @pytest.mark.parametrize("units_a_file", [2, 3, 50], ids=lambda count: f"{count}-a-file")
 @pytest.mark.parametrize("time_ms", range(98, 123))
 def test_boundaries_in_a_simple_queue(built: BuiltStore, units_a_file: int, time_ms: int) -> None:
-    """The result is the first message at or after the time, or the last one at or before, with equal times over edges
-    of files.
-    """
+    """It is the first message at or after the time, or the last one at or before; equal times span edges of files."""
     built.units_a_file = units_a_file
     for time in TIMES:
         built.append("orders", at_ms=time)

@@ -20,9 +20,7 @@ def bodies_at(reader: StoreReader, physical_offset: int) -> list[str]:
 
 
 def test_only_places_where_a_record_starts_give_one(built: BuiltStore) -> None:
-    """Every byte of a log with both kinds of queues and a roll is tried: 41 positions have a message, all others
-    NOT_FOUND.
-    """
+    """Every byte of a log with both kinds of queues and a roll is tried: only 41 positions have a message."""
     built.log_file_size = 4096
     places = {built.append("orders", f"m{number}".encode()).physical_offset: [f"m{number}"] for number in range(40)}
     batch = built.append_batch("batches", [(b"a", {}, 0), (b"b", {}, 0)])

@@ -91,9 +91,7 @@ def test_bytes_that_are_no_utf8_are_replaced_alike(built: BuiltStore) -> None:
 
 
 def test_elements_of_inner_batches(built: BuiltStore) -> None:
-    """An element has its own body, flag, properties and CRC, and the record's position, times and hosts without
-    inner-batch flags.
-    """
+    """An element has its own body, flag, properties and CRC, and the record's position, times and hosts."""
     built.append_batch("batches", [(b"one", {"TAGS": "A"}, 5), (b"two", {"UNIQ_KEY": "u2"}, 6)])
     part = part_of(built, "batches")
     rows = message_rows(part, BodyEncoding.UTF8)

@@ -498,9 +498,7 @@ def test_what_lies_in_a_missing_file_costs_nothing(store: BuiltStore, end: int, 
 
 
 def watermarks(monkeypatch: pytest.MonkeyPatch, *seen: tuple[int, int]) -> list[Watermark]:
-    """Let looks at the store return these (visible, committed) pairs in turn, then the last one; return the given
-    answers.
-    """
+    """Let looks return these (visible, committed) pairs in turn, then the last one; return the given answers."""
     answered: list[Watermark] = []
 
     def look(reader: StoreReader) -> Watermark:

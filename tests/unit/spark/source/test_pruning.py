@@ -343,7 +343,7 @@ def test_filters_that_contradict_each_other_leave_nothing(filters: list[Filter])
 
 
 def test_filters_narrow_what_options_have_left() -> None:
-    """Of the option's tags only the filter's remain."""
+    """The option's tags are intersected with the filter's."""
     given_tags = Wanted(tags=frozenset({"A", "B"}))
     assert given_tags.and_filters([In(("tag",), ("B", "C"))]).tags == frozenset({"B"})
     assert given_tags.and_filters([]).tags == frozenset({"A", "B"})

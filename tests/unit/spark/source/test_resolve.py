@@ -27,8 +27,9 @@ _OLD, _NEW, _EMPTY = TopicQueue("orders", 0), TopicQueue("orders", 1), TopicQueu
 
 @pytest.fixture
 def log() -> FakeLog:
-    """Return a log with `orders`: offsets 10 … 19, stored at 1000 … 1009, then 0 … 4, at 2000 … 2004, then an empty
-    queue; and other topics.
+    """Return a log with `orders`, whose queues have offsets 10 … 19, 0 … 4, and none, and other topics.
+
+    The messages were stored at 1000 … 1009 and 2000 … 2004.
     """
     others = {TopicQueue(topic, queue_id): run_of(0, 1) for topic in ("orders-eu", "reorders") for queue_id in range(2)}
     return FakeLog({_OLD: run_of(10, 20, first_ms=1000), _NEW: run_of(0, 5, first_ms=2000), _EMPTY: []} | others)

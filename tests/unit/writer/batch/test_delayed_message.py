@@ -1,6 +1,4 @@
-"""Delay levels, and the rewriting of delayed messages, compared byte by byte with the spec and with a real broker's
-records.
-"""
+"""Delay levels, and rewritten delayed messages, compared byte by byte with the spec and a real broker's records."""
 
 from __future__ import annotations
 

@@ -119,9 +119,7 @@ def test_only_levels_with_something_waiting_are_looked_at(path: Path) -> None:
 
 
 def test_a_clock_that_is_set_back_does_not_put_off_the_saving(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Offsets are saved within the interval, not an hour later: after a kill all those messages would be looked up
-    again.
-    """
+    """Offsets are saved within the interval, not an hour later: after a kill all would be looked up again."""
     queues, delivery = FakeQueues({1: [0]}), FakeDelivery()
     saved: list[DelayOffsets] = []
 

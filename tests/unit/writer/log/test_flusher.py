@@ -81,9 +81,7 @@ def group(end: int) -> Written:
 
 @pytest.mark.parametrize("size", [10, 1 << 20])
 def test_what_comes_during_a_sync_shares_the_next_one(flushing: Flushing, size: int) -> None:
-    """One sync of the log and one of its journal cover all of it; large data is synced concurrently, small data in
-    sequence.
-    """
+    """One sync of log and journal covers all of it; large data is synced concurrently, small data in sequence."""
     flushing.flusher.hand_over(group(size))
     assert flushing.disk.is_told.wait(_LONG_S), "the first sync is under way"
     for times in (2, 3, 4):
