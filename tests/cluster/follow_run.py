@@ -85,7 +85,7 @@ class FollowRun:
         """Wait until a batch is committed that was not yet committed at the call."""
         answered, deadline = len(self.load.acknowledged), time.monotonic() + RECOVERY_S
         while len(self.load.acknowledged) <= answered + SENDERS:  # some may have been in flight
-            assert time.monotonic() < deadline, "nothing is appended"
+            assert time.monotonic() < deadline, "no append was acknowledged"
             time.sleep(_POLL_S)
 
     def recover(self) -> float:

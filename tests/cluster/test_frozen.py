@@ -47,7 +47,7 @@ def _freeze_and_wake(run: FollowRun, processes: list[psutil.Process], tell: Tell
         run.wait_for_append()  # another executor has built everything that becomes visible from here on
         tell(f"{what} frozen: visible again after {run.recover():.1f} s")
         frozen = [process for process in processes if _is_frozen(process)]
-        assert frozen, "it has ended: what wakes is not looked at"
+        assert frozen, "the frozen process has ended, so its wake-up cannot be checked"
     finally:
         signal_all(processes, signal.SIGCONT)
     time.sleep(_AWAKE_S)

@@ -62,7 +62,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
 def wait_until(holds: Callable[[], object]) -> None:
     deadline = time.monotonic() + 120
     while not holds():
-        assert time.monotonic() < deadline, "it did not come"
+        assert time.monotonic() < deadline, "the condition did not hold in time"
         time.sleep(0.005)
 
 

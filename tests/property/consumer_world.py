@@ -106,7 +106,7 @@ class World:
         if position is None:
             position = stored.min_offset
         due = min([*self.held(queue)], default=stored.next_wanted(position))
-        assert due is None or offset <= due, f"{queue}: {offset} committed, {due} was not handed out"
+        assert due is None or offset <= due, f"{queue}: {offset} committed, but {due} was not delivered"
         assert offset <= stored.max_offset
 
     def reset(self, queue: TopicQueue, error: type[StoreError]) -> StoreError:

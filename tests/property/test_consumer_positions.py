@@ -283,7 +283,7 @@ class Program(RuleBasedStateMachine):
             if self.is_at_end():
                 break
         else:
-            raise AssertionError(f"not all came: {self.world.model}, {self.left()}")
+            raise AssertionError(f"messages are missing: {self.world.model}, {self.left()}")
         self.finish()
 
     def poll_once_without_faults(self) -> None:

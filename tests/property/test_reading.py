@@ -144,7 +144,7 @@ def test_records_are_read_together_where_they_lie_close(
         if offsets[i] - offsets[i - 1] - sizes[i - 1] > gap
         or (file_size and offsets[i] // file_size != offsets[i - 1] // file_size)
     }
-    assert breaks <= set(edges), "these lie apart"
+    assert breaks <= set(edges), "these are not adjacent"
 
 
 @given(

@@ -35,7 +35,7 @@ def wait_for_a_send(senders: Senders) -> None:
     """Wait until a further send is acknowledged, or one has failed, which the test reports."""
     deadline, before = time.monotonic() + 2 * SEND_TIMEOUT_S, len(senders.sent)
     while len(senders.sent) == before and not senders.errors:
-        assert time.monotonic() < deadline, "sends do not go on"
+        assert time.monotonic() < deadline, "no further send was acknowledged"
         time.sleep(0.02)
 
 
@@ -60,7 +60,7 @@ def test_no_program_notices_a_rolling_restart(stack: LocalStack, tell: Callable[
             stack.start_service(name)
             wait_for_a_send(senders)
             wait_until_read(set(senders.sent), everybody)
-            tell(f"{name:<8} restarted, and all read that was sent until then, after {time.monotonic() - began:.1f} s")
+            tell(f"{name:<8} restarted, and all earlier messages read, after {time.monotonic() - began:.1f} s")
         senders.stop()
         wait_until_read(set(senders.sent), everybody)
     assert [*senders.errors, *(error for one in everybody for error in one.errors)] == []

@@ -67,7 +67,7 @@ def test_answers_that_nobody_takes_are_bounded_and_end(start: Start, tell: Calla
         assert refusal.headers["retry-after"] == "1"
         time.sleep(18)  # twice the time: at first the kernel buffers some of it
         assert until_closed(connections, 10) == CLIENTS
-    tell(f"{CLIENTS} clients that asked for 64 MiB each and took nothing: query's memory + {grown // MEBIBYTE} MiB")
+    tell(f"{CLIENTS} clients that requested 64 MiB each and read nothing: query's memory + {grown // MEBIBYTE} MiB")
     assert grown < 2 * limit + 300 * MEBIBYTE  # plus the data that is being made meanwhile
     assert httpx.get(f"{stack.query_url}/v1/topics/orders/queues/0/messages", timeout=60).status_code == 200
 

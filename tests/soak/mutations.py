@@ -29,7 +29,7 @@ def main() -> int:
     for name, mutation in MUTATIONS.items():
         rules = {violation.rule for violation in _soak(name, seconds)}
         noticed = bool(rules & mutation.rules)
-        print(f"{name:16} {'noticed' if noticed else 'MISSED'}: {', '.join(sorted(rules))}", flush=True)
+        print(f"{name:16} {'detected' if noticed else 'MISSED'}: {', '.join(sorted(rules))}", flush=True)
         is_right &= noticed
     print(f"verdict          {'passed' if is_right else 'FAILED'}")
     return 0 if is_right else 1

@@ -48,7 +48,7 @@ def _answers(facts: Facts) -> Iterator[str]:
     final = sum(len(queue) for queue in facts.final.values())
     yield f"answers          {len(facts.answers)}: {_counts(kinds)}"
     yield f"outcomes         {_counts(outcomes)}"
-    yield f"messages read    {read}, of these different ones at the end: {final}"
+    yield f"messages read    {read}, distinct ones at the end: {final}"
 
 
 def _groups(facts: Facts) -> Iterator[str]:
@@ -62,7 +62,7 @@ def _groups(facts: Facts) -> Iterator[str]:
     changes = Counter(change.action for change in facts.topic_changes)
     yield f"handed out       {sum(handed.values())}: {_counts(handed)}"
     yield f"handlers         {failed} attempts failed, {retried} were retries, {len(facts.dead_letters)} dead letters"
-    yield f"group offsets    {len(facts.commits)} looks"
+    yield f"group offsets    {len(facts.commits)} reads"
     yield f"topics           {_counts(changes)}"
     yield f"members' errors  {_counts(errors)}"
 

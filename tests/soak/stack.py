@@ -197,7 +197,7 @@ def _new_folder(folder: Path) -> Path:
         with contextlib.suppress(FileExistsError):
             made.mkdir(parents=True)
             return made
-    raise AssertionError("the numbers do not end")
+    raise AssertionError("no free folder name was found")
 
 
 def _session_of(process: psutil.Process) -> int | None:

@@ -36,9 +36,9 @@ def _faults(store: Path, scratch: Path) -> Iterator[str]:
     found, expected = queue_files(store), queue_files(rebuilt)
     for name in sorted(found.keys() | expected.keys()):
         if found.get(name) != expected.get(name):
-            yield f"{name} is not what the log says: {_difference(found.get(name), expected.get(name))}"
+            yield f"{name} differs from a rebuild: {_difference(found.get(name), expected.get(name))}"
     if index_contents(store) != index_contents(rebuilt):
-        yield f"the index is not what the log says: {len(os.listdir(store / 'index'))} files"
+        yield f"the index differs from a rebuild: {len(os.listdir(store / 'index'))} files"
     shutil.rmtree(rebuilt)
 
 

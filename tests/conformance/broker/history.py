@@ -33,7 +33,7 @@ class History:
         """Note that they are stored, from queue offset *first* on."""
         for queue_offset, message in enumerate(messages, first):
             place = topic, queue_id, queue_offset
-            assert place not in self.acknowledged, f"{place} was given twice"
+            assert place not in self.acknowledged, f"{place} was acknowledged twice"
             self.acknowledged[place] = self.uncertain.pop(message.body)
 
     def commit(self, message: ToSend) -> None:
@@ -77,8 +77,8 @@ class History:
                 seen.add(body)
                 places[topic, queue_id, message["queue_offset"]] = body
         for place, sent in self.acknowledged.items():
-            assert places.get(place) == sent.body, f"acknowledged at {place}, and not there"
-        assert self.committed.keys() <= seen, "committed, and not there"
+            assert places.get(place) == sent.body, f"acknowledged at {place}, but missing"
+        assert self.committed.keys() <= seen, "committed, but missing"
         return len(seen)
 
 

@@ -108,7 +108,7 @@ class _Leg:
         ours = queue_units(self._this.root, below=theirs.end)
         assert ours.keys() == theirs.units.keys()
         for name, units in theirs.units.items():
-            assert ours[name] == units, f"{name} is not the broker's"
+            assert ours[name] == units, f"{name} differs from the broker's"
         COUNTS["queue files equal to the broker's"] += len(ours)
 
     @contextlib.contextmanager
@@ -155,7 +155,7 @@ class _Leg:
         deadline = time.monotonic() + _TIMEOUT_S
         while watermark(self._this.root) == before:
             self.stack.check()
-            assert time.monotonic() < deadline, "the pipeline builds nothing"
+            assert time.monotonic() < deadline, "the pipeline makes no progress"
             load.append(1)
             time.sleep(0.05)
         load.append(20)

@@ -129,7 +129,7 @@ class RocketClient:
             answer = self.pull(topic, queue["queue_id"], offset)
             yield from answer["messages"]
             stuck = 0 if answer["next_offset"] > offset else stuck + 1
-            assert stuck < 5, f"no way on from offset {offset}: {answer}"
+            assert stuck < 5, f"no progress from offset {offset}: {answer}"
             offset = answer["next_offset"]
 
     def offset_by_time(self, topic: str, queue_id: int, time_ms: int, *, upper: bool = False) -> int:

@@ -53,7 +53,7 @@ class Round:
     def read(self, side: Side) -> Reading:
         """Return every message of *side*, each compared with the sent one."""
         reading = read_all(side)
-        COUNTS["messages compared with what was sent"] += self.history.check(reading)
+        COUNTS["messages compared with the sent ones"] += self.history.check(reading)
         return reading
 
     def look(self, side: Side) -> Seen:
@@ -66,8 +66,8 @@ class Round:
 
 def check_alike(queue: Queue, told: list[Answer], before: list[Answer]) -> None:
     """Check that one side returns every message that the other returned *before*, in all fields; more may follow."""
-    assert len(told) >= len(before), f"{queue}: {len(before) - len(told)} messages are gone"
+    assert len(told) >= len(before), f"{queue}: {len(before) - len(told)} messages are missing"
     for now, then in zip(told, before, strict=False):
         differing = {name: (now.get(name), then.get(name)) for name in now | then if now.get(name) != then.get(name)}
-        assert not differing, f"{queue}, {then['queue_offset']}: told otherwise: {differing}"
-    COUNTS["messages told alike by both sides"] += len(before)
+        assert not differing, f"{queue}, {then['queue_offset']}: the fields {differing} differ"
+    COUNTS["messages equal on both sides"] += len(before)

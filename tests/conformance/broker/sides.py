@@ -58,7 +58,7 @@ def read_all(side: Side, topics: Iterable[str] = TOPICS) -> Reading:
         while offset < end:
             answer = side.pull(queue, offset, PULL_MOST, "*")
             messages += answer["messages"]
-            assert answer["next_offset"] > offset, f"{queue}: no way on from {offset}"
+            assert answer["next_offset"] > offset, f"{queue}: no progress from {offset}"
             offset = answer["next_offset"]
     return reading
 

@@ -157,7 +157,7 @@ def whole_queue(client: httpx.Client, topic: str, queue: Answer) -> Iterator[Ans
 def tell(capsys: pytest.CaptureFixture[str], counts: str) -> None:
     """Print, also when the test passes."""
     with capsys.disabled():
-        print(f"\n{counts}")  # noqa: T201 - what was done is part of the evidence
+        print(f"\n{counts}")  # noqa: T201 - the counts are part of the evidence
 
 
 def create_topics(broker: RealBroker) -> None:
@@ -228,7 +228,7 @@ def test_beside_a_broker_that_expires(tmp_path: Path, capsys: pytest.CaptureFixt
                     for path in ("/v1/topics/orders/messages?key=shared1", "/v1/topics/orders/messages?limit=5"):
                         assert client.get(path).status_code == 200
                     refused += sum(begins_at_zero(client, topic, queue_id) for topic, queue_id in readers.consumers)
-                    assert time.monotonic() < deadline, "the broker deletes nothing"
+                    assert time.monotonic() < deadline, "the broker deleted no file"
                     readers.require_no_failure()
             readers.require_no_failure()
             assert refused > 0

@@ -69,7 +69,7 @@ def _wait_for_commits(this: Round, side: Side) -> None:
         shown = {base64.b64decode(message["body"]) for messages in reading.values() for message in messages}
         if this.history.committing.keys() <= shown:
             break
-        assert time.monotonic() < deadline, "committed, and not shown"
+        assert time.monotonic() < deadline, "committed, but not visible"
         time.sleep(0.05)
     this.history.settle_commits()
 
@@ -98,6 +98,6 @@ def _recover_copy(this: Round) -> Seen:
     seen.end, seen.units, seen.is_recovered = end, queue_units(copy, below=end), True
     for queue, messages in seen.reading.items():
         kept = [message for message in messages if message["physical_offset"] < end]
-        assert kept == messages or queue[0] in UNSETTLED, f"{queue}: the broker recovered more of the log than we"
+        assert kept == messages or queue[0] in UNSETTLED, f"{queue}: the broker recovered more of the log than Tidemark"
         seen.reading[queue] = kept
     return seen

@@ -65,7 +65,7 @@ def in_the_brokers_order(keys: list[Key], file: BrokersFile, position: int) -> t
             taken.append(keys[position - 1])
             continue
         again = [key for key in keys[max(position - 8, 0) : position] if key[:2] == found]
-        assert again, f"{found} is no key of the log at its turn"
+        assert again, f"{found} is not the log's next key"
         taken.append(again[-1])
     return taken, position
 

@@ -77,7 +77,7 @@ def fail_and_build_again(root: Path, right: Path, fault: DiskFault, seed: int) -
         build(plan_of(root, **SETTINGS), storage)
     except (StoreError, OSError):
         assert storage.happened
-    assert storage.retried_syncs == 0, "what could not be synced is not synced again"
+    assert storage.retried_syncs == 0, "a failed sync must not be retried"
     build(plan_of(root, **SETTINGS))
     require_same(root, right)
     return storage.happened

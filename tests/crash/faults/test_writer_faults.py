@@ -94,13 +94,13 @@ def run(root: Path, fault: DiskFault, seed: int) -> bool:
         load.send(writer, 40)
         if fault is DiskFault.SYNC and storage.happened:
             writer.wait_for_end()
-            assert writer.failure is not None, "a failed sync ends the writer"
-            assert storage.retried_syncs == 0, "and is not tried again"
+            assert writer.failure is not None, "a failed sync must end the writer"
+            assert storage.retried_syncs == 0, "a failed sync must not be retried"
         elif fault is DiskFault.READ_ONLY:
             assert not storage.happened or len(load.acknowledged) < len(load.sent)
         else:
             storage.heal()
-            assert writer.failure is None, "a write that fails refuses its batch, and nothing else"
+            assert writer.failure is None, "a failed write must refuse its batch only"
             time.sleep(0.01)
             before = len(load.acknowledged)
             load.send(writer, 10)

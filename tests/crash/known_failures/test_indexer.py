@@ -175,7 +175,7 @@ def test_kf13_one_message_and_then_silence_is_indexed(tmp_path: Path) -> None:
             store.put("t", (b"only", {"KEYS": "k"}))
             deadline = time.monotonic() + 60
             while StoreReader(tmp_path).watermark().physical_offset < store.max_physical_offset:
-                assert time.monotonic() < deadline, "it never became visible"
+                assert time.monotonic() < deadline, "the message did not become visible"
                 time.sleep(0.01)
             assert [row["body"] for row in rows_of(store.get_message("t", 0, 1))] == ["only"]
             assert [row["body"] for row in store.by_key("t", "k")] == ["only"]

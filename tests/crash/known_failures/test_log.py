@@ -63,7 +63,7 @@ def test_kf02_a_crash_at_any_step_of_a_truncation_brings_nothing_back(tmp_path: 
         if died <= step:
             break
     assert died >= 3
-    assert "fdatasync" in storage.steps[storage.steps.index("pwrite") :], "what was zeroed is synced"
+    assert "fdatasync" in storage.steps[storage.steps.index("pwrite") :], "zeroed bytes must be synced"
 
 
 def test_kf03_a_last_message_torn_at_any_byte_is_cut(tmp_path: Path) -> None:

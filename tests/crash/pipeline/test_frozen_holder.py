@@ -39,7 +39,7 @@ class Task:
         os.kill(self._process.pid, number)
 
     def outcome(self) -> str:
-        assert self._outcome.poll(TIMEOUT_S), "it neither ends nor fails"
+        assert self._outcome.poll(TIMEOUT_S), "the task neither ended nor failed"
         self._process.join()
         return str(self._outcome.recv())
 
@@ -78,7 +78,7 @@ def test_a_frozen_task_is_replaced_and_refused_when_it_wakes_up(
     wait_until(lambda: marks.watermark() >= seen_bytes)
     frozen.send(signal.SIGSTOP)
     stopped_at = marks.watermark()
-    assert stopped_at < plan.limit, "frozen amid its work"
+    assert stopped_at < plan.limit, "the task must be frozen during its work"
     standby = Task(plan, 1)
     wait_until(lambda: marks.watermark() == plan.limit)
     frozen.send(signal.SIGCONT)

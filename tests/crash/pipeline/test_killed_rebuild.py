@@ -46,7 +46,7 @@ def kill_at(tmp_path: Path, first: int, step: int) -> None:
         assert watermark(copy) == end
         assert not list((copy / "tidemark" / "indexer").glob("rebuild-*"))
         shutil.rmtree(copy)
-    raise AssertionError("it never ends")
+    raise AssertionError("the number of steps has no end")
 
 
 def test_a_rebuild_that_is_killed_at_some_steps_is_completed(tmp_path: Path) -> None:

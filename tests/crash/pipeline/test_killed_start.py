@@ -69,7 +69,7 @@ def die_everywhere(store: Path, die: Callable[[Path, DyingStorage], None], check
         else:
             assert lives > 10
             return
-    raise AssertionError("it never ends")
+    raise AssertionError("the number of writes has no end")
 
 
 def test_a_start_after_a_power_cut_that_is_killed_distrusts_the_index_once_more(tmp_path: Path) -> None:

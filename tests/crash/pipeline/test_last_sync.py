@@ -159,7 +159,7 @@ def test_a_last_sync_makes_durable_what_that_one_has_built_and_no_more(
 ) -> None:
     """However late it comes, the visible mark is already the next follower's."""
     relay.storage = LastSyncStorage()
-    relay.storage.has_let_go = True  # none of its syncs ends before it may go on
+    relay.storage.has_let_go = True  # its syncs block until they are released
     begin_to_finish = ShardBuilder.begin_to_finish
 
     def begin_late(builder: ShardBuilder) -> None:

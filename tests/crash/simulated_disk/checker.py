@@ -90,7 +90,7 @@ class Checker:
         for topic, seen in by_topic.items():
             for one in seen:
                 number, index = (int(part) for part in one.body.split(b":", 2)[:2])
-                assert promises.sent[number].body(index) == one.body, f"a reader was shown {one.body!r}"
+                assert promises.sent[number].body(index) == one.body, f"a reader got {one.body!r}"
             if not lossy or watermark <= end:
                 kept = [m for m in self._living(messages, topic) if m.physical_offset < watermark]
                 shown = [one for one in seen if one.physical_offset >= self._dead_end(topic)]
@@ -115,7 +115,7 @@ class Checker:
             contents.append({path.name: path.read_bytes() for path in sorted(self.paths.commit_log.iterdir())})
         assert ends[0] == ends[1] and contents[0] == contents[1], "recovery is not idempotent"
         for name, data in contents[0].items():
-            assert not any(data[max(0, ends[0] - int(name)) :]), "bytes behind the end"
+            assert not any(data[max(0, ends[0] - int(name)) :]), "bytes past the log's end are not zero"
         return ends[0]
 
     # -- the log ------------------------------------------------------------------------------------------------------
@@ -137,7 +137,7 @@ class Checker:
                 assert lossy and place.end_offset > promises.flushed, f"acknowledged batch {number} is lost"
             else:
                 stored = (parts[0].queue_offset, parts[0].physical_offset)
-                assert stored == place[:2], f"batch {number} is not where it was answered"
+                assert stored == place[:2], f"batch {number} is not at its acknowledged place"
         for number, parts in by_number.items():
             for earlier in promises.before[number] & by_number.keys():
                 assert by_number[earlier][0].physical_offset <= parts[0].physical_offset, "order"
@@ -157,11 +157,11 @@ class Checker:
 
     def _check_small_files(self, promises: Promises) -> None:
         topics = load_topics(self.paths.topics)
-        assert promises.created <= topics.keys(), "a topic that was created is gone"
-        assert not promises.deleted & topics.keys(), "a topic that was deleted is back"
+        assert promises.created <= topics.keys(), "a created topic is missing"
+        assert not promises.deleted & topics.keys(), "a deleted topic exists again"
         table = load_consumer_offsets(self.paths.consumer_offsets)
         for (group, topic, queue_id), values in promises.offsets.items():
-            assert table.get(f"{topic}@{group}", {}).get(queue_id, -1) in values, "a consumer's offset"
+            assert table.get(f"{topic}@{group}", {}).get(queue_id, -1) in values, "a consumer's offset is wrong"
 
     # -- derived files ------------------------------------------------------------------------------------------------
 
@@ -172,19 +172,21 @@ class Checker:
 
     def _check_readers(self, readers: Readers, messages: list[Message]) -> None:
         mark = readers.watermark
-        assert mark.physical_offset == mark.committed_offset, "not all that is committed is visible"
-        assert read_ledger(self.paths.indexer) == [], "a crash is no damage"
+        assert mark.physical_offset == mark.committed_offset, "a committed message is not visible"
+        assert read_ledger(self.paths.indexer) == [], "a crash was reported as damage"
         living = set(load_topics(self.paths.topics))
         built = {path: data for path, data in queue_files(self.root).items() if path.split("/")[1] in living}
         if self._log_min() == 0:  # otherwise files contain units of expired records that a rebuild leaves blank
-            assert built == self._rebuild(mark.physical_offset, living), "queue files are not those of a rebuild"
+            assert built == self._rebuild(mark.physical_offset, living), "queue files differ from a rebuild's"
         for topic in living & {message.topic for message in messages}:
             row = self._living(messages, topic)
-            assert readers.pulled(topic) == (_as_seen(row), 0), f"what is pulled of {topic}"
+            assert readers.pulled(topic) == (_as_seen(row), 0), f"the pulled messages of {topic} differ from the log's"
             for key in {key for message in row for key in message.keys[1:]}:
                 wanted = {message.number for message in row if key in message.keys}
                 found = [one for one in readers.found(topic, key) if one.physical_offset >= self._dead_end(topic)]
-                assert found == _as_seen(m for m in row if m.number in wanted), f"what is found by {key} in {topic}"
+                assert found == _as_seen(m for m in row if m.number in wanted), (
+                    f"the messages with key {key} in {topic} differ from the log's"
+                )
 
     def _rebuild(self, end: int, living: set[str]) -> dict[str, bytes]:
         """Build the living topics' queue files from nothing but the log, topics.json and the tombstones."""

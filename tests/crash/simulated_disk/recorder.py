@@ -207,7 +207,7 @@ class Recorder:
                 self.before("rename", new)
             self._real["replace"](source, target, **named)
             if old is not None and new is not None:
-                assert os.path.dirname(old) == os.path.dirname(new), "within one folder"
+                assert os.path.dirname(old) == os.path.dirname(new), "a rename must stay within one folder"
                 self._by_name[new] = self._by_name.pop(old)
                 self.trace.append(Rename(old, new))
 

@@ -27,7 +27,7 @@ def states_after(root: Path, act: Callable[[Path, Recorder], None]) -> list[Tree
     cache = PageCache(recorder.base, recorder.files)
     for operation in recorder.trace:
         cache.apply(operation)
-    assert cache.everything() == read_tree(root), "the model and the disk agree on what a killed process leaves"
+    assert cache.everything() == read_tree(root), "the model and the disk must agree after a kill"
     units = cache.units()
     return [cache.state(units, choice) for choice in itertools.product(*(range(unit.writes + 1) for unit in units))]
 

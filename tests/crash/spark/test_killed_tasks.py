@@ -49,7 +49,7 @@ def write_while_killing(
             for _ in range(_KILLS):
                 before = written(query, topic)
                 until(lambda before=before: written(query, topic) > before and bool(victims(driver.pid)))  # type: ignore[misc]
-                assert driver.poll() is None, "it was too fast to be killed"
+                assert driver.poll() is None, "the job ended before a kill"
                 for victim in victims(driver.pid):
                     with contextlib.suppress(psutil.NoSuchProcess):
                         victim.kill()

@@ -58,8 +58,8 @@ class Damaged:
         before = {path.name: path.read_bytes() for path in log.iterdir()}
         store = open_store(self._settings, DiskStorage())
         release_store(store)
-        assert store.recovered.end == self._layout.end, "something was cut"
-        assert {path.name: path.read_bytes() for path in log.iterdir()} == before, "bytes were changed"
+        assert store.recovered.end == self._layout.end, "recovery cut the log"
+        assert {path.name: path.read_bytes() for path in log.iterdir()} == before, "recovery changed bytes"
         return [(damage.physical_offset, damage.size) for damage in store.recovered.damages]
 
     def build_and_read(self) -> tuple[set[int], list[bytes]]:
@@ -136,7 +136,7 @@ def test_a_flipped_bit_of_every_byte_below_the_floor(
     without_check = {name: count for name, count in noticed.items() if name != "noticed"}
     assert UNCHECKED - {"queue_offset"} <= set(without_check) <= UNCHECKED
     tell(
-        f"damage below the floor, {kind} {place}: {noticed['noticed']} flips noticed, "
+        f"damage below the floor, {kind} {place}: {noticed['noticed']} flips detected, "
         f"{sum(without_check.values())} of bytes without a check"
     )
 
@@ -168,4 +168,4 @@ def test_cut_at_every_byte_below_the_floor(kind: str, place: str, folder: Path, 
                 ledger, bodies = damaged.build_and_read()
                 assert {place for place, _ in found} <= ledger
                 assert all(body in bodies for body in others_of(layout, lost))
-    tell(f"cut below the floor, {kind} {place}: {states} states, {unnoticed} within the last properties: not noticed")
+    tell(f"cut below the floor, {kind} {place}: {states} states, {unnoticed} within the last properties: not detected")

@@ -36,7 +36,9 @@ def check_all(layout: Layout, chosen: Sequence[Spoiling], folder: Path) -> None:
         with booted(NEXT if number % 2 else FIRST):
             try:
                 checker.check(copy.deepcopy(layout.promises), build_first=number % 4 < 2)
-                assert not any(message.number == 9 for message in checker.recovered_messages), "a part of it was kept"
+                assert not any(message.number == 9 for message in checker.recovered_messages), (
+                    "a part of the batch was kept"
+                )
             except Exception as error:
                 raise AssertionError(f"{way} at byte {at - layout.start}") from error
 

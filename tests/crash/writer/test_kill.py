@@ -27,9 +27,9 @@ def check_store(root: Path, loads: list[Load]) -> None:
         assert record.physical_offset == physical_offset
         if record.topic != b"load":
             continue
-        assert record.queue_offset == next_offsets.get(record.queue_id, 0), "queue offsets are dense"
+        assert record.queue_offset == next_offsets.get(record.queue_id, 0), "queue offsets are not dense"
         next_offsets[record.queue_id] = record.queue_offset + 1
-        assert record.body not in places, "each once"
+        assert record.body not in places, "a message is stored twice"
         places[record.body] = (physical_offset, record.queue_id, record.queue_offset)
     sent = {load.body(number, part) for load in loads for number in range(load.sent) for part in (0, 1)}
     assert places.keys() <= sent
@@ -61,7 +61,7 @@ def test_kill_under_load_loses_nothing_acknowledged(start_writer: StartWriter, t
     loads[-1].stop()
     assert writer.terminate() == 0
     assert len(loads[-1].acknowledged) == loads[-1].sent
-    assert len(log_bytes(tmp_path / "store")) > 1, "it rolled"
+    assert len(log_bytes(tmp_path / "store")) > 1, "the log must have rolled"
     check_store(tmp_path / "store", loads)
 
 

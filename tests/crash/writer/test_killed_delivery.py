@@ -44,7 +44,7 @@ def delay(writer: WriterProcess, numbers: range, *, level: int = 1) -> None:
 def wait_for(root: Path, count: int) -> None:
     deadline = time.monotonic() + 30
     while len(delivered(root)) < count:
-        assert time.monotonic() < deadline, "they did not come"
+        assert time.monotonic() < deadline, "the messages were not delivered"
         time.sleep(0.02)
 
 

@@ -127,7 +127,7 @@ def test_records_behind_a_torn_one_are_zeroed_too(tmp_path: Path) -> None:
     assert recovered.end == torn
     assert not any(after[torn:])
     assert dict(recovered.offsets) == {QueueKey("T", 0): 5, QueueKey("T", 1): 5}
-    assert len(after) == FILE_SIZE, "files behind it that held data are gone"
+    assert len(after) == FILE_SIZE, "later files with data must be removed"
 
 
 def test_one_prepared_file_stays(tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ def test_a_batch_torn_at_any_byte_is_cut_whole(start_writer: Callable[..., Write
     start = writer.log.AppendBatch(first, timeout=10).end_physical_offset
     end = writer.log.AppendBatch(request, timeout=10).end_physical_offset
     writer.kill()
-    assert end > start, "it is no repeat of what was there"
+    assert end > start, "the new batch must not count as a duplicate"
     paths = StorePaths(tmp_path / "store")
     path = paths.commit_log / f"{0:020d}"
     whole = path.read_bytes()
@@ -49,16 +49,16 @@ def test_a_batch_torn_at_any_byte_is_cut_whole(start_writer: Callable[..., Write
             break
         path.write_bytes(whole[:torn] + bytes(len(whole) - torn))
         log = MappedFileQueue(paths.commit_log, SEGMENT_SIZE)
-        assert find_end_of_log(paths, log) == start, "a pipeline without a writer sees no part of it, either"
+        assert find_end_of_log(paths, log) == start, "a pipeline without a writer must not see a part of it"
         log.close()
         assert recovered_end(paths) == start, torn
         assert path.read_bytes() == whole[:start] + bytes(len(whole) - start)
     hole = start + 123 + 88  # the second record's body
     assert whole[hole : hole + 6] == b"body 1"
     path.write_bytes(whole[:hole] + bytes(6) + whole[hole + 6 :])
-    assert recovered_end(paths) == start, "a hole is as bad as a torn end"
+    assert recovered_end(paths) == start, "a hole must count as a torn end"
     path.write_bytes(whole)
-    assert recovered_end(paths) == end, "a whole one is kept"
+    assert recovered_end(paths) == end, "a whole batch must be kept"
 
 
 def confirm(paths: StorePaths, offset: int) -> None:
@@ -190,7 +190,7 @@ def test_the_log_reaches_as_far_as_the_row_of_whole_batches(row: Row) -> None:
     assert row.end(first, second) == 300
     assert row.end(first, second, third) == 4200
     assert row.end(first, second._replace(crc=5), third) == 100
-    assert row.end(first, third) == 4200, "what lies before a roll may be long: only the blank record can tell"
+    assert row.end(first, third) == 4200, "the part before a roll has any length: only the blank record ends it"
 
 
 def test_a_batch_that_was_not_told_in_time_is_torn(row: Row) -> None:

@@ -143,7 +143,7 @@ def test_rebuild_killed_in_the_middle_and_run_again_gives_the_same_bytes(
         process.send_signal(signal.SIGKILL)
     deadline = time.monotonic() + 60
     while subprocess.run([*command, "--queues", "--index"], env=environment, check=False).returncode != 0:
-        assert time.monotonic() < deadline, "the killed one's pipeline does not end"
+        assert time.monotonic() < deadline, "the pipeline of the killed run did not end"
     assert (queue_files(root), index_contents(root)) == wanted
     assert not list(root.glob("*.dropped"))
 
@@ -170,7 +170,7 @@ def test_a_rebuild_on_spark_goes_on_where_it_was_killed(golden_store: GoldenStor
         again = subprocess.run(command, env=environment, capture_output=True, check=False)
         if again.returncode == 0:
             break
-        assert time.monotonic() < deadline, "the killed one's pipeline does not end"
+        assert time.monotonic() < deadline, "the pipeline of the killed run did not end"
     assert (queue_files(root), index_contents(root)) == wanted
     report = json.loads(again.stdout)
     assert 2 <= report["reused_ranges"] <= report["ranges"]

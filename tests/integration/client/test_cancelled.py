@@ -33,7 +33,7 @@ class Stopping(TopicServiceServicer):
 @pytest.fixture
 def service() -> Stopping:
     """Return the service."""
-    return Stopping()  # type: ignore[abstract]  # who asks for anything else is told UNIMPLEMENTED
+    return Stopping()  # type: ignore[abstract]  # other calls get UNIMPLEMENTED
 
 
 @pytest.fixture

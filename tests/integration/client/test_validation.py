@@ -74,7 +74,7 @@ def test_client_and_writer_refuse_for_the_same_reason(writer: LocalStack, produc
 
 
 def _must_not_send(*_: object, **__: object) -> Future[SendResult]:
-    raise AssertionError("this was sent")
+    raise AssertionError("the client sent a message that it must refuse")
 
 
 def _ask(address: str, messages: Sequence[Message]) -> pb.AppendBatchResponse:

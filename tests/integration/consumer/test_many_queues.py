@@ -62,7 +62,7 @@ def test_every_message_comes_once_and_in_order(service: httpx.Client, max_bytes:
     with Consumer("many", url=str(service.base_url), max_bytes=max_bytes) as consumer:
         while sum(map(len, got.values())) < QUEUES * EACH:
             messages = consumer.poll(10, max_messages=500)
-            assert messages, "nothing more came"
+            assert messages, "no further message came"
             for message in messages:
                 got[message.queue_id].append(message.body)
         assert consumer.lag() == dict.fromkeys((TopicQueue("many", queue_id) for queue_id in range(QUEUES)), 0)
@@ -77,7 +77,7 @@ def test_tables(service: httpx.Client) -> None:
     with Consumer("many", url=str(service.base_url), tag="B") as consumer:
         while sum(table.num_rows for table in tables) < QUEUES * (EACH // 2):
             table = consumer.poll_table(10)
-            assert table is not None, "nothing more came"
+            assert table is not None, "no further message came"
             tables.append(table)
     whole = pa.concat_tables(tables).sort_by([("queue_id", "ascending"), ("queue_offset", "ascending")])
     assert whole["body"].to_pylist() == [body for queue_id in range(QUEUES) for body in bodies_of(queue_id)[1::2]]

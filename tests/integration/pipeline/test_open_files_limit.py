@@ -59,10 +59,10 @@ def test_a_service_raises_its_limit_of_open_files(name: str, tmp_path: Path) -> 
     root = tmp_path / "store"
     (root / "commitlog").mkdir(parents=True)
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    assert hard > SOFT, "else there is nothing to raise"
+    assert hard > SOFT, "the hard limit must exceed the soft limit"
     with started(DOORS[name], root) as process:
         deadline = time.monotonic() + 60
         while resource.prlimit(process.pid, resource.RLIMIT_NOFILE) != (hard, hard):
-            assert process.poll() is None, "it has ended before"
+            assert process.poll() is None, "the service has ended already"
             assert time.monotonic() < deadline, resource.prlimit(process.pid, resource.RLIMIT_NOFILE)
             time.sleep(0.02)

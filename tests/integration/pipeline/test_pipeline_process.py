@@ -200,7 +200,7 @@ def test_the_health_check_is_red_without_a_pipeline(stack: LocalStack) -> None:
 
     give_up = time.monotonic() + 60
     while status() != 0:
-        assert time.monotonic() < give_up, "nobody follows"
+        assert time.monotonic() < give_up, "no shard has a follower"
     stack.services.pop(PIPELINE).kill()
     assert status() == 1
 

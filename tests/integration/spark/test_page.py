@@ -33,7 +33,7 @@ def test_every_block_of_the_page_runs(
     names: dict[str, Any] = {"__name__": "__main__"}
     first, *others = blocks(PAGE.read_text())
     for there, here in places_here.items():
-        assert first[1].count(there) == 1, "the first block names every place"
+        assert first[1].count(there) == 1, "the first block must name every place"
         first = (first[0], first[1].replace(there, here))
     try:
         for line, text in (first, *others):

@@ -75,7 +75,7 @@ def test_a_group_goes_on_where_it_was(upgraded: Upgraded) -> None:
     with Consumer(upgraded.topic, group=upgraded.held["group"], url=upgraded.stack.query_url) as consumer:
         while not expected <= read:
             messages = consumer.poll(20)
-            assert messages, "the rest does not come"
+            assert messages, "the remaining messages did not come"
             assert all(one.queue_offset >= offsets[one.queue_id] for one in messages)
             read |= {one.text() for one in messages}
 
@@ -92,7 +92,7 @@ def test_appends_go_on_behind_the_old_messages(upgraded: Upgraded) -> None:
         read: list[ReceivedMessage] = []
         while len(read) < len(old) + NEW:
             messages = consumer.poll(20)
-            assert messages, "the new ones do not come"
+            assert messages, "the new messages did not come"
             read += messages
     assert [one.text() for one in read] == old + new
     times = [one.store_timestamp_ms for one in read]

@@ -71,13 +71,13 @@ class RunningWriter:
         if self._thread.is_alive():
             self._loop.call_soon_threadsafe(self._server.ask_to_stop)
         self._thread.join(_TIMEOUT_S)
-        assert not self._thread.is_alive(), "the writer does not stop"
+        assert not self._thread.is_alive(), "the writer did not stop"
         self.channel.close()
 
     def wait_for_end(self) -> None:
         """Wait until it has stopped by itself."""
         self._thread.join(_TIMEOUT_S)
-        assert not self._thread.is_alive(), "the writer does not stop"
+        assert not self._thread.is_alive(), "the writer did not stop"
 
     def _run(self) -> None:
         try:
@@ -125,7 +125,7 @@ class Refusal:
 
     def __init__(self, error: grpc.RpcError | status_pb2.Status) -> None:
         status = error if isinstance(error, status_pb2.Status) else rpc_status.from_call(error)
-        assert status is not None, "an error without rich details"
+        assert status is not None, "the error has no rich details"
         info = error_details_pb2.ErrorInfo()
         assert status.details[0].Unpack(info)
         self.code = next(code for code in grpc.StatusCode if code.value[0] == status.code)
@@ -150,7 +150,7 @@ def refusal_of(call: Any) -> Refusal:
         call()
     except grpc.RpcError as error:
         return Refusal(error)
-    raise AssertionError("it was not refused")
+    raise AssertionError("the call was not refused")
 
 
 def log_bytes(root: Path) -> dict[int, bytes]:
@@ -170,7 +170,7 @@ def stored_places(root: Path) -> Iterator[tuple[int, Record]]:
         while at + 8 <= len(data):
             size = int.from_bytes(data[at : at + 4], "big", signed=True)
             if int.from_bytes(data[at + 4 : at + 8], "big", signed=True) == MAGIC_BLANK:
-                assert size == len(data) - at, "a blank record reaches its file's end"
+                assert size == len(data) - at, "a blank record must reach its file's end"
                 break
             if size == 0:
                 return

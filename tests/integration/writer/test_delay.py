@@ -50,7 +50,7 @@ def in_topic(root: Path, topic: str) -> list[Record]:
 def wait_until(holds: Callable[[], bool], seconds: float = 30) -> None:
     deadline = time.monotonic() + seconds
     while not holds():
-        assert time.monotonic() < deadline, "it did not come"
+        assert time.monotonic() < deadline, "the message was not delivered"
         time.sleep(0.02)
 
 
@@ -92,7 +92,7 @@ def test_delivered_when_due_and_indexed(writer: RunningWriter) -> None:
     """It comes at its time with all its data, at the end of its own queue."""
     sent = delay(writer, b"later", queue_id=1, born_timestamp_ms=5, reconsume_times=2, flag=0, request_id="r")
     time.sleep(LEVEL_1_MS / 1000 + 0.2)
-    assert in_topic(writer.root, "t") == [], "nobody has indexed it"
+    assert in_topic(writer.root, "t") == [], "the message is not indexed yet"
     index(writer.root)
     wait_until(lambda: len(in_topic(writer.root, "t")) == 1)
     (record,) = in_topic(writer.root, "t")

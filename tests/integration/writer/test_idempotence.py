@@ -223,7 +223,7 @@ def test_batch_of_an_expired_file_is_no_original(tmp_path: Path) -> None:
         index_all(tmp_path)
         deadline = time.monotonic() + 30
         while writer.info().min_physical_offset == 0:
-            assert time.monotonic() < deadline, "nothing expired"
+            assert time.monotonic() < deadline, "no file expired"
             time.sleep(0.02)
         assert not writer.append("t", PLAIN, request_id="r1").duplicate
         assert not writer.append("t", PLAIN, request_id="r2").duplicate

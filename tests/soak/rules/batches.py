@@ -22,7 +22,7 @@ def holes(facts: Facts) -> Iterator[str]:
         first = min(messages) if queue.topic in facts.churned else 0
         missing = set(range(first, max(messages) + 1)) - messages.keys()
         if missing:
-            yield f"{queue} has nothing at {sorted(missing)[:10]}"
+            yield f"{queue} has no message at {sorted(missing)[:10]}"
 
 
 def torn(facts: Facts) -> Iterator[str]:

@@ -22,6 +22,6 @@ def going_back(facts: Facts) -> Iterator[str]:
         for queue, rows in told.items():
             for earlier, later in regressions(rows):
                 yield (
-                    f"{queue}: {name} {earlier.value} was told to {earlier.source.client} at {earlier.completed:.3f}, "
+                    f"{queue}: {name} {earlier.value} was shown to {earlier.source.client} at {earlier.completed:.3f}, "
                     f"{later.value} to {later.source.client}, which asked at {later.invoked:.3f}"
                 )

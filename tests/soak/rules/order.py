@@ -42,7 +42,7 @@ def _against_sequence(queue: Queue, appends: list[tuple[int, Append]]) -> Iterat
             continue
         known, at = greatest.get(append.client, (-1, -1))
         if append.sequence < known:
-            yield f"{queue}: {append.client}'s send {append.sequence} lies at {place}, its send {known} at {at}"
+            yield f"{queue}: {append.client}'s send {append.sequence} is at {place}, its send {known} at {at}"
         else:
             greatest[append.client] = (append.sequence, place)
 

@@ -25,7 +25,7 @@ def doubled(facts: Facts) -> Iterator[str]:
         first = places.setdefault(seen.content, (queue, seen.queue_offset))
         if first != (queue, seen.queue_offset) and seen.content not in told:
             told.add(seen.content)
-            yield f"{seen.content} lies at {_name(*first)} and at {_name(queue, seen.queue_offset)}"
+            yield f"{seen.content} is at {_name(*first)} and at {_name(queue, seen.queue_offset)}"
 
 
 def misplaced(facts: Facts) -> Iterator[str]:

@@ -46,7 +46,7 @@ def above_the_watermark(facts: Facts) -> Iterator[str]:
         if answer.watermark is None:
             continue
         if answer.committed is not None and answer.watermark > answer.committed:
-            yield f"{answer.client} was told watermark {answer.watermark}, and committed {answer.committed}"
+            yield f"{answer.client} got watermark {answer.watermark}, and committed {answer.committed}"
         for seen in answer.seen:
             end = seen.end_offset or ends.get(seen.physical_offset, seen.physical_offset + 1)
             if end > answer.watermark:
@@ -66,8 +66,8 @@ def hidden(facts: Facts) -> Iterator[str]:
         covered = 0 if ends is None else ends.covered(answer.watermark)
         if answer.max_offset < covered:
             yield (
-                f"{answer.client} ({answer.kind}) was told {answer.topic}/{answer.queue_id} ends at {answer.max_offset}"
-                f": watermark {answer.watermark} covers what was acknowledged up to {covered}"
+                f"{answer.client} ({answer.kind}) got max_offset {answer.max_offset} for {answer.topic}/{answer.queue_id}"
+                f": watermark {answer.watermark} covers acknowledged messages up to {covered}"
             )
 
 

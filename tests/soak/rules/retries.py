@@ -31,7 +31,7 @@ def dropped(facts: Facts) -> Iterator[str]:
         failed = [one for one in handled if one.failed]
         if failed and not _is_last(facts, failed[0]) and (group, content, attempt + 1) not in attempts:
             at = f"{failed[0].at:.3f}"
-            yield f"group {group}: attempt {attempt + 1} of {content} failed at {at}, and it never came again"
+            yield f"group {group}: attempt {attempt + 1} of {content} failed at {at}, but it did not come again"
 
 
 def unexplained(facts: Facts) -> Iterator[str]:

@@ -18,7 +18,7 @@ def going_back(facts: Facts) -> Iterator[str]:
     for name in ("watermark", "committed", "term"):
         for earlier, later in regressions(_told(facts.right, name)):
             yield (
-                f"{name} {earlier.value} (term {earlier.source.term}) was told to {earlier.source.client} at "
+                f"{name} {earlier.value} (term {earlier.source.term}) was returned to {earlier.source.client} at "
                 f"{earlier.completed:.3f}, {later.value} (term {later.source.term}) to {later.source.client}, which "
                 f"asked at {later.invoked:.3f}"
             )
@@ -47,6 +47,6 @@ def behind_acknowledged(facts: Facts) -> Iterator[str]:
         if isinstance(earlier.source, Append) and isinstance(later.source, Answer):
             yield (
                 f"{earlier.source.contents[0]}, which ends at {earlier.value}, was acknowledged at "
-                f"{earlier.completed:.3f}; {later.source.client} asked at {later.invoked:.3f} and was told that "
+                f"{earlier.completed:.3f}; {later.source.client} asked at {later.invoked:.3f} and got the answer that "
                 f"{later.value} is committed (term {later.source.term})"
             )

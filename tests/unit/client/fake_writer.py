@@ -46,7 +46,7 @@ def connect(producer: Producer) -> None:
         with contextlib.suppress(StoreError):
             producer.send("t", b"first")
             return
-    raise AssertionError("the writer never answered")
+    raise AssertionError("the writer did not answer")
 
 
 class FakeWriter(commit_log_pb2_grpc.CommitLogServiceServicer, topics_pb2_grpc.TopicServiceServicer):

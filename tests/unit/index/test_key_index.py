@@ -114,7 +114,7 @@ def test_truncation_drops_files_that_know_cut_records_and_says_where_to_go_on(tm
     resume = index.resume_at(places[70])
     assert resume in places
     index.truncate(places[70])
-    assert index.resume_at(resume) <= resume, "also when it is asked again, after a crash"
+    assert index.resume_at(resume) <= resume, "it must hold for a repeated call after a crash"
     index.append(hash_rows(buffer, rows[places.index(resume) : 70]))
     assert look_up(tmp_path / "a", "only70") == []
     assert look_up(tmp_path / "a", "only69") == [places[69]]

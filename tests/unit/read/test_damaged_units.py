@@ -86,7 +86,7 @@ def read_all(built: BuiltStore, topic: str, *, tags: TagFilter | None = None) ->
         given += [int(offset) for part in result.parts for offset in part.messages["queue_offset"]]
         for skip in result.skipped:
             skipped += range(skip.queue_offset, skip.queue_offset + skip.message_count)
-        assert result.next_offset > cursor, "the cursor does not move"
+        assert result.next_offset > cursor, "the cursor did not move"
         cursor = result.next_offset
     return given, skipped
 

@@ -37,7 +37,7 @@ class Simulated:
         self._names = 0
         self._boundaries = [0]  # ends of records
 
-    # -- what changes the store ---------------------------------------------------------------------------------------
+    # -- changes of the store ----------------------------------------------------------------------------------------
 
     def append(
         self,
@@ -111,7 +111,7 @@ class Simulated:
         wanted = self.watermark + share * (self.end - self.watermark)
         self.watermark = max(end for end in self._boundaries if end <= max(wanted, self.watermark))
 
-    # -- what is asked ------------------------------------------------------------------------------------------------
+    # -- requests -----------------------------------------------------------------------------------------------------
 
     def visible(self, queue: Queue) -> list[Seen]:
         """Return the messages below the watermark."""

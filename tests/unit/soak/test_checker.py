@@ -14,7 +14,7 @@ from tests.unit.soak.planted import NO_ANSWER, PLANTS, Plant, final_pull
 from tests.unit.soak.simulated import Simulated, spoiled
 from tests.unit.soak.simulated_groups import SimulatedGroups
 
-assert planted_groups, "its import registers its plants"
+assert planted_groups, "the import must register its plants"
 
 
 def some_traffic(service: Simulated) -> None:

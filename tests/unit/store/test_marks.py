@@ -129,7 +129,7 @@ def test_after_a_reboot_only_durable_marks_count(path: Path, monkeypatch: pytest
     marks = opened(path, shards=2)
     assert marks.machine_was_restarted
     assert [marks.visible(shard) for shard in range(2)] == [100, 50]
-    assert not reader.is_of_this_boot(), "until everything fits them again, a start after this one must see it, too"
+    assert not reader.is_of_this_boot(), "the next start must see it too, until everything fits the marks again"
     marks.claim_boot()
     assert reader.is_of_this_boot()
     marks.close()

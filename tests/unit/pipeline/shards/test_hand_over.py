@@ -169,7 +169,7 @@ def test_shards_that_are_held_together_are_taken_together(plan: EpochPlan) -> No
     deadline = time.monotonic() + 10
     while not first.is_over() and time.monotonic() < deadline:
         time.sleep(0.01)
-    assert first.is_over(), "somebody waits"
+    assert first.is_over(), "a standby is waiting"
     first.release()
     waiter.join()
     assert all(is_followed(plan, shard) for shard in (0, 1))

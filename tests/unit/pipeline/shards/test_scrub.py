@@ -27,7 +27,7 @@ def scrub_round(root: Path, *, shards: int = 1, step: int = 1500) -> Scrub:
             build(plan_of(root, shards=shards, **SETTINGS))
         if scrub.rounds:
             return scrub
-    raise AssertionError("no round ends")
+    raise AssertionError("the round did not end")
 
 
 @pytest.fixture

@@ -61,7 +61,7 @@ def test_a_page_may_end_within_an_inner_batch(built: BuiltStore, limit: int) -> 
 
 
 def test_times_are_inclusive(built: BuiltStore) -> None:
-    """From and to are inclusive, with equal times at both ends."""
+    """Both times are inclusive, with equal times at both ends."""
     times = [100, 100, 105, 110, 110, 111]
     records = [built.append("orders", b"x", queue_id=i % 2, at_ms=time) for i, time in enumerate(times)]
     built.publish()

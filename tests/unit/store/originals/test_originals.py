@@ -181,7 +181,7 @@ def test_killed_at_any_step_the_old_or_the_new_content_counts(tmp_path: Path, fi
             assert file.load(paths) == seen
             continue
         return
-    raise AssertionError("it never ends")
+    raise AssertionError("the number of steps has no end")
 
 
 @pytest.mark.parametrize("file", FILES.values(), ids=FILES)

@@ -99,7 +99,7 @@ def test_reader_sees_a_new_term(path: Path) -> None:
     begin_term(path, 20, DiskStorage())
     assert reader.current().number == 2
     os.unlink(path)
-    assert reader.current().number == 2, "the checked copy has it"
+    assert reader.current().number == 2, "the checked copy must have it"
 
 
 def test_reader_without_file_and_copy_sees_no_term(path: Path) -> None:

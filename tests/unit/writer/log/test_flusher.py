@@ -83,7 +83,7 @@ def group(end: int) -> Written:
 def test_what_comes_during_a_sync_shares_the_next_one(flushing: Flushing, size: int) -> None:
     """One sync of log and journal covers all of it; large data is synced concurrently, small data in sequence."""
     flushing.flusher.hand_over(group(size))
-    assert flushing.disk.is_told.wait(_LONG_S), "the first sync is under way"
+    assert flushing.disk.is_told.wait(_LONG_S), "the first sync must be in progress"
     for times in (2, 3, 4):
         flushing.flusher.hand_over(group(times * size))
     flushing.disk.may_sync.set()
