@@ -27,11 +27,11 @@ class Known(NamedTuple):
 
 @dataclass
 class Knowledge:
-    """Everything that clients learned so far, over all cycles.
+    """The clients' knowledge over all cycles so far.
 
     sent           names of all messages that were sent
-    acknowledged   by place, what the writer confirmed
-    read           by place, what a reader got
+    acknowledged   names by place, as the writer confirmed them
+    read           names by place, as a reader got them
     """
 
     sent: set[str] = field(default_factory=set)

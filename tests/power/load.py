@@ -51,12 +51,12 @@ class Load:
         self._threads = [threading.Thread(target=call, daemon=True) for call in calls]
 
     def start(self) -> None:
-        """Begin."""
+        """Start all threads."""
         for thread in self._threads:
             thread.start()
 
     def stop(self) -> None:
-        """End. Calls that wait for a service end with it."""
+        """Stop all threads. Calls that wait for a service end with it."""
         self._stopping.set()
         for thread in self._threads:
             thread.join(60)
@@ -116,7 +116,7 @@ def _queue(http: httpx.Client, topic: str, queue_id: int) -> Iterator[tuple[Plac
 def _pull(
     http: httpx.Client, topic: str, queue_id: int, offset: int, *, wait_ms: int = 0
 ) -> tuple[list[tuple[Place, str]], int]:
-    """Return one page, and the offset after it. Raises ValueError where a record was left out as damaged."""
+    """Return one page, and the offset after it. Raises ValueError if a record was left out as damaged."""
     arguments: dict[str, int | str] = {
         "offset": offset,
         "max_messages": _PAGE,

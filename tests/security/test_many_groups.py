@@ -59,7 +59,7 @@ def answer_ms(stack: LocalStack, path: str) -> float:
 
 @pytest.fixture
 def row(tell: Callable[[str], None]) -> Callable[[str, LocalStack, Callable[[], Counter[int]]], Counter[int]]:
-    """row(what, stack, deed): do it, report memory, file size and answer time around it, and check the memory."""
+    """Return row(what, stack, deed), which runs *deed*, reports memory, file size and time, and checks the memory."""
 
     def report(what: str, stack: LocalStack, deed: Callable[[], Counter[int]]) -> Counter[int]:
         file = stack.data / "config" / "consumerOffset.json"

@@ -70,7 +70,7 @@ class History:
             assert offsets == list(range(len(offsets))), f"queue {topic} {queue_id} is not dense"
             for message in messages:
                 body = base64.b64decode(message["body"])
-                assert body not in self.rolled_back, f"rolled back, and shown: {_brief(message)}"
+                assert body not in self.rolled_back, f"rolled back, but visible: {_brief(message)}"
                 assert body in known, f"never sent: {_brief(message)}"
                 assert body not in seen or body in self.delayed, f"twice: {_brief(message)}"
                 assert _as_sent(message) == _wanted(known[body])

@@ -1,4 +1,4 @@
-"""RealBroker: a broker of Apache RocketMQ with small files, and its client. Skips where there is no Java.
+"""RealBroker: a broker of Apache RocketMQ with small files, and its client. Tests are skipped without Java.
 
 The version is that of the benchmarks, 5.3.3, unless BROKER_VERSION in the environment names another one; the fixture
 `broker_version` sets it.

@@ -37,9 +37,9 @@ import org.apache.rocketmq.store.queue.ReferredIterator;
 import org.apache.rocketmq.store.stats.BrokerStatsManager;
 
 /**
- * Writes a store with RocketMQ's own DefaultMessageStore, and what its getMessage then gives (JSON lines).
+ * Writes a store with RocketMQ's own DefaultMessageStore, and the results of its getMessage (JSON lines).
  *
- * Needs org.apache.rocketmq:rocketmq-store:5.3.3 and what it depends on. MakeStore MODE ROOT EXPECTED, MODE one of
+ * Needs org.apache.rocketmq:rocketmq-store:5.3.3 and its dependencies. MakeStore MODE ROOT EXPECTED, MODE one of
  *   light      two commit log folders, light queues (LMQ), V2 magic, IPv6 hosts, property CRC, legacy batches
  *   headless   opens a copy of `light` without its first log file, queues and index, with `abort`: rebuilds pre-blank heads
  *   extension  consume queue extension, a compacted topic, and the rest of `light` in one folder
@@ -186,7 +186,7 @@ public class MakeStore {
                     n = r.getNextBeginOffset();
                     r.release();
                 }
-                if (topic.equals("Compacted")) continue; // its messages come from the compaction log, which knows no tags
+                if (topic.equals("Compacted")) continue; // its messages come from the compaction log, which has no tags
                 for (String tags : Arrays.asList("TagA", "TagA || BatchTest#OrderID001")) {
                     SubscriptionData s = FilterAPI.build(topic, tags, "TAG");
                     List<Long> offsets = new ArrayList<>();

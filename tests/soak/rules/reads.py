@@ -66,8 +66,8 @@ def hidden(facts: Facts) -> Iterator[str]:
         covered = 0 if ends is None else ends.covered(answer.watermark)
         if answer.max_offset < covered:
             yield (
-                f"{answer.client} ({answer.kind}) got max_offset {answer.max_offset} for {answer.topic}/{answer.queue_id}"
-                f": watermark {answer.watermark} covers acknowledged messages up to {covered}"
+                f"{answer.client} ({answer.kind}) got max_offset {answer.max_offset} for "
+                f"{answer.topic}/{answer.queue_id}, but watermark {answer.watermark} covers messages up to {covered}"
             )
 
 

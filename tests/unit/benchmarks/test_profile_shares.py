@@ -16,7 +16,7 @@ HEAD = '<svg xmlns="http://www.w3.org/2000/svg" xmlns:fg="http://github.com/jonh
 
 
 def graph(*frames: tuple[str, int, int, int]) -> str:
-    """(name, first sample, samples, row) of each frame."""
+    """Return a flame graph of frames: name, first sample, samples, row."""
     groups = [
         f'<g><title>{name} ({samples} samples, 1.00%)</title><rect y="{row}" fg:x="{start}" fg:w="{samples}"/></g>'
         for name, start, samples, row in frames

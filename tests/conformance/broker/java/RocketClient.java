@@ -33,8 +33,8 @@ import org.apache.rocketmq.common.message.MessageQueue;
 import org.apache.rocketmq.tools.admin.DefaultMQAdminExt;
 
 /**
- * Apache RocketMQ's own client, told what to do: a command, one line of JSON, on standard input; its answer, one line, on
- * standard output: {"result": …}, or {"error": …} where the client threw. Arguments: name server, broker address.
+ * Runs commands with Apache RocketMQ's own client: a command is one line of JSON on standard input; its answer is one line
+ * on standard output: {"result": …}, or {"error": …} if the client threw. Arguments: name server, broker address.
  */
 public final class RocketClient {
     private static final int SEND_TIMEOUT_MS = 60_000;
@@ -99,7 +99,7 @@ public final class RocketClient {
         }
     }
 
-    /** Who names a queue itself must have asked the name server for the topic's route before. */
+    /** A caller that names a queue itself must first have requested the topic's route from the name server. */
     private void learnRoute(String topic) throws Exception {
         if (!knownTopics.contains(topic)) {
             producer.fetchPublishMessageQueues(topic);
@@ -165,7 +165,7 @@ public final class RocketClient {
         return told;
     }
 
-    /** Commits or rolls back as the sender said; what was not answered is rolled back when the broker asks. */
+    /** Commits or rolls back as the sender requested; a transaction without an answer is rolled back when the broker asks. */
     private static final class AsTold implements TransactionListener {
         @Override
         public LocalTransactionState executeLocalTransaction(Message message, Object commit) {
