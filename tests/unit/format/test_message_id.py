@@ -13,7 +13,7 @@ import pytest
 from tidemark.format.message_id import UniqueKeys, decode_message_id, decode_offset_message_id, decode_unique_key
 
 SetClock = Callable[[datetime.datetime], int]
-MONDAY = datetime.datetime(2025, 11, 17, 12, 0, 0)  # noqa: DTZ001 - the peer counts in local time
+MONDAY = datetime.datetime(2025, 11, 17, 12, 0, 0)  # noqa: DTZ001 - RocketMQ counts in local time
 
 
 @pytest.fixture

@@ -33,8 +33,8 @@ import org.apache.rocketmq.common.message.MessageQueue;
 import org.apache.rocketmq.tools.admin.DefaultMQAdminExt;
 
 /**
- * Runs commands with Apache RocketMQ's own client: a command is one line of JSON on standard input; its answer is one line
- * on standard output: {"result": …}, or {"error": …} if the client threw. Arguments: name server, broker address.
+ * Runs commands with Apache RocketMQ's own client: a command is one line of JSON on standard input; its answer is one
+ * line on standard output: {"result": …}, or {"error": …} if the client threw. Arguments: name server, broker address.
  */
 public final class RocketClient {
     private static final int SEND_TIMEOUT_MS = 60_000;
@@ -165,7 +165,7 @@ public final class RocketClient {
         return told;
     }
 
-    /** Commits or rolls back as the sender requested; a transaction without an answer is rolled back when the broker asks. */
+    /** Commits or rolls back as the sender requested; an unanswered transaction is rolled back when the broker asks. */
     private static final class AsTold implements TransactionListener {
         @Override
         public LocalTransactionState executeLocalTransaction(Message message, Object commit) {
