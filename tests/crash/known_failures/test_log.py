@@ -183,7 +183,7 @@ def test_kf18_a_disk_that_takes_no_write_is_an_error_and_no_crash(tmp_path: Path
     storage = FaultyStorage()
     with MessageStore(tmp_path, storage=storage) as store:
         store.put("t", (b"0", {}))
-        storage.fail_pwrite = lambda data: OSError(number, "told to") if len(data) > 64 and any(data) else None
+        storage.fail_pwrite = lambda data: OSError(number, "injected") if len(data) > 64 and any(data) else None
         assert store.refused("t", (b"x" * 500, {})).reason == reason
         storage.fail_pwrite = lambda data: None
         assert store.put("t", (b"1", {})).queue_offset == 1

@@ -27,7 +27,7 @@ class FaultyWords:
 
     def flush(self) -> None:
         if self._storage.fail_words_flush:
-            raise FlushFailedError("msync failed: told to")
+            raise FlushFailedError("msync failed: injected")
         self._words.flush()
 
     def address(self, index: int) -> int | None:
@@ -53,7 +53,7 @@ class FaultyStorage(DiskStorage):
 
     def create(self, path: Path, size: int) -> int:
         if self.fail_create and path.name.isdigit():
-            raise DiskFullError("the disk is full: told to", errno=errno.ENOSPC)
+            raise DiskFullError("the disk is full: injected", errno=errno.ENOSPC)
         return super().create(path, size)
 
     def pwrite(self, descriptor: int, data: bytes | bytearray | memoryview, at: int) -> None:
@@ -67,7 +67,7 @@ class FaultyStorage(DiskStorage):
         time.sleep(self.fdatasync_takes_s)
         self.fdatasync_gate.wait()
         if self.fail_fdatasync:
-            raise FlushFailedError("fdatasync failed: told to", errno=errno.EIO)
+            raise FlushFailedError("fdatasync failed: injected", errno=errno.EIO)
         self.fdatasyncs += 1
         super().fdatasync(descriptor)
 
@@ -77,7 +77,7 @@ class FaultyStorage(DiskStorage):
 
 def full(data: memoryview) -> DiskFullError:
     """For `fail_pwrite`: the disk is full."""
-    return DiskFullError("the disk is full: told to", errno=errno.ENOSPC)
+    return DiskFullError("the disk is full: injected", errno=errno.ENOSPC)
 
 
 def full_for_records(data: memoryview) -> DiskFullError | None:

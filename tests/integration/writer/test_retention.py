@@ -47,7 +47,7 @@ class GatedStorage(DiskStorage):
 
     def create(self, path: Path, size: int) -> int:
         if self.snapshots_fail and path.name.startswith("queue_offsets"):
-            raise DiskFullError("told to")
+            raise DiskFullError("injected")
         return super().create(path, size)
 
 
@@ -237,7 +237,7 @@ def test_a_file_that_cannot_be_deleted_stays_and_is_tried_again(writer: RunningW
 def test_a_failed_sync_of_the_folder_ends_the_writer(writer: RunningWriter, storage: GatedStorage) -> None:
     """It is treated like any other failed sync."""
     end = fill(writer)[-1].end_physical_offset
-    storage.refuse = FlushFailedError("told to")
+    storage.refuse = FlushFailedError("injected")
     mark_durable(writer.root, end)
     writer.wait_for_end()
     assert isinstance(writer.failure, FlushFailedError)

@@ -236,10 +236,10 @@ def test_a_file_that_cannot_be_deleted_stays_known(tmp_path: Path, monkeypatch: 
     files = MappedFileQueue(tmp_path, SIZE, storage)
 
     def refuse(path: Path) -> None:
-        raise OSError(5, "told to")
+        raise OSError(5, "injected")
 
     monkeypatch.setattr(storage, "unlink", refuse)
-    with pytest.raises(OSError, match="told to"):
+    with pytest.raises(OSError, match="injected"):
         files.delete_file(0)
     assert (files.starts, files.read(0, 5)) == ([0], b"first")
     files.close()

@@ -36,7 +36,7 @@ class FakeQueues:
     def look(self, level: int, queue_offset: int, now_ms: int) -> Look:
         self.looks.append(level)
         if level in self.broken:
-            raise CorruptStoreError("told to be broken")
+            raise CorruptStoreError("injected damage")
         dues = self.dues.get(level, ()) if self.now_visible == END else ()
         count = sum(due <= now_ms for due in dues[queue_offset:])
         messages = [DueMessage(number, level, None) for number in range(queue_offset, queue_offset + count)]
@@ -63,7 +63,7 @@ class FakeDelivery:
             self.refusals -= 1
             done = 1
         self.delivered += [(message.physical_offset, message.queue_offset) for message in messages[:done]]
-        return Outcome(done, None if done == len(messages) else DiskFullError("told to"))
+        return Outcome(done, None if done == len(messages) else DiskFullError("injected"))
 
 
 @pytest.fixture

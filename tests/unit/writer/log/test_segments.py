@@ -28,7 +28,7 @@ class NoNewBlocks(DiskStorage):
             for sector in range(at // 512, -(-(at + len(data)) // 512)):
                 start, stop = max(sector * 512 - at, 0), (sector + 1) * 512 - at
                 if not any(there[start:stop]):
-                    raise DiskFullError("the disk is full: told to")
+                    raise DiskFullError("the disk is full: injected")
         super().pwrite(descriptor, data, at)
 
 
