@@ -71,17 +71,17 @@ class CommitLogServiceServicer:
 
     def AppendBatch(self, request, context):
         """Appends one batch: all of its messages or none, with dense queue offsets and one store timestamp.
-        In flush mode `sync` the answer comes after the fdatasync that covers the batch, unless its messages have the
-        property WAIT with another value than `true`: then after the write.
+        In flush mode `sync` the answer comes after the fdatasync that covers the batch, or after the write if the messages
+        have the property WAIT with a value other than `true`.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def AppendStream(self, request_iterator, context):
-        """The fast path: many batches in flight on one stream. Batches of one stream are appended in the order they were
-        sent; answers carry the correlation id of their batch and may come grouped. A batch that is refused answers with
-        its own status and does not end the stream.
+        """Appends many batches over one stream, the fastest way. Batches of one stream are appended in the order in which
+        they were sent. Answers contain the correlation id of their batch and may be grouped. A rejected batch is answered
+        with its own status and does not end the stream.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -89,28 +89,29 @@ class CommitLogServiceServicer:
 
     def SendBack(self, request, context):
         """Stores a message of this log for another try, as RocketMQ's broker does for a consumer whose handler failed: in
-        %RETRY%group with a delay, or in %DLQ%group once it was tried too often. Needs the right Sub on the group.
+        %RETRY%group with a delay, or in %DLQ%group if it has reached its limit of tries. Requires the right Sub on the
+        group and on the topic.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ReadLog(self, request, context):
-        """Committed bytes of the log as they lie on disk, from any physical offset at or above the minimum.
+        """Returns committed bytes of the log as stored on disk, from any physical offset at or above the minimum.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def WatchCommitted(self, request, context):
-        """The committed offset now, and again whenever it has moved.
+        """Returns the present committed offset, and each later one when it has moved.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def GetLogInfo(self, request, context):
-        """Bounds, limits and identity of this log.
+        """Returns the bounds, limits and identity of this log.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -70,7 +70,7 @@ class TopicServiceServicer:
     """Missing associated documentation comment in .proto file."""
 
     def CreateTopic(self, request, context):
-        """Creates a topic. An existing topic of the same shape is answered as it is; another shape is ALREADY_EXISTS.
+        """Creates a topic. If it exists in the same shape, it is returned unchanged; another shape is ALREADY_EXISTS.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -89,22 +89,22 @@ class TopicServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def AlterTopic(self, request, context):
-        """Changes queue counts, permission or attributes of a topic; what is absent stays. Durable before it is answered.
+        """Changes queue counts, permission or attributes of a topic; absent fields are unchanged. Durable before the answer.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def DeleteTopic(self, request, context):
-        """Deletes a topic: it takes no more messages. Queue numbers are never used again: a topic created anew under the same
-        name goes on numbering where the old one ended.
+        """Deletes a topic. Queue offsets are never reused: a topic that is created again with the same name continues at the
+        offsets at which the old one ended.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def GetRoute(self, request, context):
-        """Which store and address takes messages for a topic, and its queues there.
+        """Returns the store and address that accept messages for a topic, and its queues there.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

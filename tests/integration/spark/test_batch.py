@@ -256,7 +256,10 @@ def test_a_schema_chooses_fields_of_bodies(spark: SparkSession, json_bodies: Ser
         ({"subscribe": "orders", "startingOffset": "earliest"}, "did you mean startingOffsets?"),
         ({"subscribe": "events", "startingOffsets": '{"events": {"0": 3}}'}, "ends at offset 2"),
         ({"subscribe": "orders", "bodySchema": "tag int"}, "option bodySchema: tag is a column of every message"),
-        ({"subscribe": "orders", "bodySchema": "a map<string,int>"}, "option bodySchema: the type map is not supported"),
+        (
+            {"subscribe": "orders", "bodySchema": "a map<string,int>"},
+            "option bodySchema: the type map is not supported",
+        ),
     ],
 )
 def test_what_is_wrong_is_told(spark: SparkSession, mixed: Served, options: dict[str, Any], told: str) -> None:
