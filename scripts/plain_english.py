@@ -18,15 +18,16 @@ from pathlib import Path
 from typing import NamedTuple
 
 LIMITS = {  # constructions in 1,000 words
-    "README.md": 8.0,
-    "docs": 10.1,
-    "tidemark": 13.6,
-    "services": 20.1,
-    "tests": 19.6,
-    "benchmarks": 11.2,
-    "examples": 12.2,
-    "demo": 11.4,
-    "scripts": 15.8,
+    "README.md": 0.5,
+    "CONTRIBUTING.md": 0.5,
+    "docs": 0.5,
+    "tidemark": 0.5,
+    "services": 0.5,
+    "tests": 0.5,
+    "benchmarks": 0.5,
+    "examples": 0.5,
+    "demo": 0.5,
+    "scripts": 0.5,
 }
 
 _VERB = (

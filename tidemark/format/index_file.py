@@ -128,7 +128,7 @@ def make_entries(
 ) -> NewEntries:
     """Append a run of keys, at least one, to a file with this *header* and slot table (uint8, 4 bytes per slot).
 
-    The caller ensures header.index_count + len(hashes) ≤ the file's number of entries. Spec 6.2.
+    The caller ensures header.index_count + len(hashes) ≤ the file's number of entries (docs/format.md §6).
     """
     slot_of = hashes % (slots.size // SLOT_SIZE)
     order = np.argsort(slot_of, kind="stable")

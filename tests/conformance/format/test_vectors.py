@@ -336,11 +336,11 @@ def test_property_parser_is_as_lenient_as_the_peer(text: str, entries: dict[str,
     ],
 )
 def test_java_hash_check_values(text: str, value: int) -> None:
-    """The values are those of spec 0."""
+    """The values are from RocketMQ 5.3.3."""
     assert java_hash(text) == value
 
 
 def test_crc_check_value() -> None:
-    """Spec 0: the highest bit is cleared; no bytes give 0."""
+    """The highest bit is cleared; no bytes give 0."""
     assert masked_crc32(b"Hello") == 0x77D18982
     assert masked_crc32(b"") == 0

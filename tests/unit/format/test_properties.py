@@ -29,7 +29,7 @@ def test_entries_are_name_1_value_2() -> None:
     ],
 )
 def test_parser_is_lenient(data: bytes, entries: dict[str, str]) -> None:
-    """The cases follow spec 2.4; bytes that are not UTF-8 are replaced."""
+    """The cases follow docs/format.md §2; bytes that are not UTF-8 are replaced."""
     assert decode_properties(data) == entries
 
 

@@ -44,7 +44,7 @@ def test_batch_columns_become_units_in_order() -> None:
 
 
 def test_live_batch_units_pass_all_four_tests() -> None:
-    """The tests are those of spec 5.1."""
+    """The fields are those of docs/format.md §5."""
     rows = [(0, 1, 0, 0, 0, 1), (-1, 1, 0, 0, 0, 1), (0, 0, 0, 0, 0, 1), (0, 1, 0, 0, -1, 1), (0, 1, 0, 0, 0, 0)]
     units = batch_consume_queue.decode_units(b"".join(struct.pack(">qiqqqhii", *row, -1, 0) for row in rows))
     assert batch_consume_queue.is_live(units).tolist() == [True, False, False, False, False]

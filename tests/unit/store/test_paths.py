@@ -13,7 +13,7 @@ PATHS = StorePaths(Path("root"))
 
 
 def test_paths_are_rocketmqs_and_ours_below_tidemark() -> None:
-    """They follow spec 1.1; no file of Tidemark's is in a folder of RocketMQ's."""
+    """They follow docs/format.md §1; no file of Tidemark's is in a folder of RocketMQ's."""
     theirs = (PATHS.commit_log, PATHS.consume_queue, PATHS.batch_consume_queue, PATHS.index)
     assert [str(path) for path in theirs] == [
         f"root/{name}" for name in ("commitlog", "consumequeue", "batchconsumequeue", "index")

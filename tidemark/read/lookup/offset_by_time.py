@@ -120,7 +120,7 @@ def offset_by_time_as_broker(
 def _batch_by_time(
     queue: QueueReader, times: _Times, bounds: QueueBounds, timestamp_ms: int, boundary: Boundary
 ) -> int:
-    """Search exactly as spec 5.7 does, in the live file's units from its first one, including expired ones."""
+    """Search exactly as format.md §14 says, in the live file's units from its first one, including expired ones."""
     files = [start for start in queue.run.file_starts() if start < bounds.units.end]
     start = next((start for start in reversed(files) if times(start) <= timestamp_ms), files[0])
     left, right = start, min(start + queue.run.units_a_file, bounds.units.end) - 1
