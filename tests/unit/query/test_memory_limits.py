@@ -19,7 +19,7 @@ def _as_before() -> Iterator[None]:
 
 
 def test_buffers_of_arrow_come_from_malloc() -> None:
-    """Its own pools would keep what is freed."""
+    """Its own pools would keep freed memory."""
     limit_memory()
     assert pa.default_memory_pool().backend_name == "system"
 

@@ -101,7 +101,7 @@ def test_a_batch_reaches_the_writer_as_it_was_sent(writer: Writer) -> None:
     assert (message.body, message.tag, list(message.keys)) == (b"a", "A", ["k"])
 
 
-def test_what_a_batch_does_not_name_is_left_to_the_writer(writer: Writer) -> None:
+def test_parts_that_a_batch_does_not_name_are_left_to_the_writer(writer: Writer) -> None:
     """Queue 0 and no queue are different."""
     append(writer.address)
     (request,) = writer.requests
