@@ -47,7 +47,7 @@ def test_a_json_body_is_stored_exactly_as_sent(text: str) -> None:
 
 
 def test_of_repeated_members_the_last_one_counts() -> None:
-    """As for pydantic, which has checked the document."""
+    """Pydantic, which has checked the document, takes the last one too."""
     first, last = (f'[{{"body":{number},"body_encoding":"json"}}]' for number in (1, 2))
     assert raw_bodies(f'{{"messages":{first},"messages":{last}}}') == [b"2"]
     assert raw_bodies('{"messages":[{"body":1,"body_encoding":"json","body": 3}]}') == [b"3"]
