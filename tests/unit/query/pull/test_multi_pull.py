@@ -1,0 +1,123 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from starlette.requests import Request
+from starlette.types import Message
+
+from services.indexer.query.pull.multi_pull import ManyQueues
+from services.indexer.query.pull.pull_response import PullBody
+from services.indexer.query.pull.pulled import Limits, Pulled
+from services.indexer.query.pull.queue_pull import QueuePull
+from services.indexer.query.schema.query_arguments import PullLimits
+from tests.built_store import BuiltStore
+from tests.unit.query.served_app import WAIT_S, ServedApp
+from tidemark.errors import StoreError
+
+LONG_MS = 30_000
+
+
+class Answer(NamedTuple):
+    """The parts, as "queue: messages > next offset", and the number of queues that were looked at."""
+
+    parts: list[str]
+    looked_at: int
+
+
+@pytest.fixture
+def built(tmp_path: Path) -> BuiltStore:
+    """Three messages in queue 0, two in queue 1, none in queue 2."""
+    store = BuiltStore(tmp_path)
+    store.topic("orders", queues=3)
+    for number in range(5):
+        store.append("orders", b"x", {"TAGS": "A"}, queue_id=number % 2)
+    store.publish()
+    return store
+
+
+@pytest.fixture
+def service(built: BuiltStore) -> Iterator[ServedApp]:
+    with ServedApp(built, query_recheck_ms=20) as served:
+        yield served
+
+
+def make(pull: QueuePull, pulled: Pulled) -> PullBody:
+    offsets = [int(offset) for part in pulled.result.parts for offset in part.messages["queue_offset"]]
+    text = f"{pull.queue_id}: {offsets} > {pulled.result.next_offset}"
+    return PullBody("text/plain", {}, [text.encode()])
+
+
+def refuse(pull: QueuePull, error: StoreError) -> PullBody:
+    return PullBody("text/plain", {}, [f"{pull.queue_id}: {type(error).__name__}".encode()])
+
+
+def run(service: ServedApp, *offsets: str | int, meanwhile: Callable[[], object] | None = None, **asked: Any) -> Answer:
+    """Pull from queue 0, 1, … at these offsets; *meanwhile* is called once the request waits."""
+
+    async def receive() -> Message:
+        await asyncio.sleep(WAIT_S)
+        return {"type": "http.disconnect"}
+
+    async def pull() -> Answer:
+        facade = service.facade
+        limits = Limits.of(PullLimits(**asked), facade.settings, whole_records=False)
+        pulls = [QueuePull(facade, "orders", number, str(offset), limits) for number, offset in enumerate(offsets)]
+        many = ManyQueues(facade, pulls, limits, make, refuse)
+        async with asyncio.timeout(WAIT_S):
+            task = asyncio.create_task(many.run(Request({"type": "http"}, receive)))
+            if meanwhile is not None:
+                while not facade.watcher.waiting:
+                    assert not task.done()
+                    await asyncio.sleep(0)
+                meanwhile()
+            parts = await task
+        return Answer([b"".join(part.pieces).decode() for part in parts], many.looked_at)
+
+    return service.run(pull())
+
+
+def test_each_queue_with_messages_has_a_part(service: ServedApp) -> None:
+    assert run(service, 1, 0, 0) == (["0: [1, 2] > 3", "1: [0, 1] > 2"], 3)
+
+
+def test_a_queue_at_its_end_has_a_part_only_if_its_offset_was_a_name(service: ServedApp) -> None:
+    """The caller does not know the number behind a name."""
+    assert run(service, 3, "latest", "earliest").parts == ["1: [] > 2", "2: [] > 0"]
+
+
+def test_the_limit_on_messages_is_of_all_queues(service: ServedApp) -> None:
+    assert run(service, 0, 0, 0, max_messages=4) == (["0: [0, 1, 2] > 3", "1: [0] > 1"], 2)
+
+
+def test_the_limit_on_bytes_is_of_all_queues(service: ServedApp) -> None:
+    """The first queue has used it up."""
+    assert run(service, 0, 0, 0, max_bytes=1) == (["0: [0] > 1"], 1)
+
+
+def test_a_refusal_is_a_part_and_the_others_are_answered(service: ServedApp) -> None:
+    assert run(service, 99, 1, 0, 0).parts == ["0: OffsetOutOfRangeError", "1: [1] > 2", "3: QueueIllegalError"]
+
+
+def test_a_message_in_one_of_the_queues_ends_the_wait(service: ServedApp, built: BuiltStore) -> None:
+    def publish() -> None:
+        built.append("orders", queue_id=2)
+        built.publish()
+
+    assert run(service, 3, 2, 0, wait_ms=LONG_MS, meanwhile=publish).parts == ["2: [0] > 1"]
+
+
+def test_a_cursor_that_passed_messages_of_other_tags_is_a_part(service: ServedApp) -> None:
+    """Otherwise the caller would have them looked at again each time."""
+    assert run(service, 0, 2, tag=["B"], wait_ms=1).parts == ["0: [] > 3"]
+
+
+def test_a_wait_that_is_over_has_no_parts(service: ServedApp) -> None:
+    assert run(service, 3, 2, 0, wait_ms=1) == ([], 3)
+
+
+def test_a_service_that_stops_answers_with_what_it_has(service: ServedApp) -> None:
+    assert run(service, 3, 2, wait_ms=LONG_MS, meanwhile=service.facade.watcher.stop).parts == []

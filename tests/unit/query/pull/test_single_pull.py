@@ -1,0 +1,115 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.requests import Request
+from starlette.types import Message
+
+from services.indexer.query.pull.pulled import Limits, Pulled
+from services.indexer.query.pull.queue_pull import QueuePull
+from services.indexer.query.pull.single_pull import Puller
+from services.indexer.query.schema.query_arguments import PullLimits
+from tests.built_store import BuiltStore
+from tests.unit.query.served_app import WAIT_S, ServedApp
+from tidemark.errors import OffsetOutOfRangeError, TopicNotFoundError
+
+MESSAGES = 3
+LONG_MS = 30_000
+Answer = tuple[list[int], int]  # offsets, next offset
+
+
+@pytest.fixture
+def built(tmp_path: Path) -> BuiltStore:
+    store = BuiltStore(tmp_path)
+    store.topic("orders")
+    for number in range(MESSAGES):
+        store.append("orders", b"x", {"TAGS": "AB"[number % 2]})
+    store.publish()
+    return store
+
+
+@pytest.fixture
+def service(built: BuiltStore) -> Iterator[ServedApp]:
+    with ServedApp(built, query_recheck_ms=20) as served:
+        yield served
+
+
+def answer_of(pulled: Pulled) -> Answer:
+    offsets = [int(offset) for part in pulled.result.parts for offset in part.messages["queue_offset"]]
+    return offsets, pulled.result.next_offset
+
+
+def pull(
+    service: ServedApp,
+    offset: str,
+    *,
+    meanwhile: Callable[[], object] | None = None,
+    **asked: Any,
+) -> Answer:
+    """Return the answer to one request; *meanwhile* is called once it waits."""
+
+    async def receive() -> Message:
+        await asyncio.sleep(WAIT_S)
+        return {"type": "http.disconnect"}
+
+    async def run() -> Answer:
+        limits = Limits.of(PullLimits(**asked), service.facade.settings, whole_records=False)
+        puller = Puller(service.facade, QueuePull(service.facade, "orders", 0, offset, limits))
+        async with asyncio.timeout(WAIT_S):
+            task = asyncio.create_task(puller.run(Request({"type": "http"}, receive), answer_of))
+            if meanwhile is not None:
+                while not service.facade.watcher.waiting:
+                    assert not task.done()
+                    await asyncio.sleep(0)
+                meanwhile()
+            return await task
+
+    return service.run(run())
+
+
+def test_messages_are_answered_at_once_also_by_a_pull_that_may_wait(service: ServedApp) -> None:
+    assert pull(service, "1", wait_ms=LONG_MS) == ([1, 2], MESSAGES)
+
+
+def test_a_pull_that_does_not_wait_answers_an_empty_end(service: ServedApp) -> None:
+    assert pull(service, "latest") == ([], MESSAGES)
+
+
+def test_a_wait_ends_with_the_next_message(service: ServedApp, built: BuiltStore) -> None:
+    def publish() -> None:
+        built.append("orders")
+        built.publish()
+
+    assert pull(service, "latest", wait_ms=LONG_MS, meanwhile=publish) == ([MESSAGES], MESSAGES + 1)
+
+
+def test_a_wait_by_tag_passes_over_other_tags(service: ServedApp, built: BuiltStore) -> None:
+    def publish() -> None:
+        built.append("orders", b"other", {"TAGS": "A"})
+        built.append("orders", b"wanted", {"TAGS": "C"})
+        built.publish()
+
+    answer = pull(service, "0", wait_ms=LONG_MS, tag=["C"], meanwhile=publish)
+    assert answer == ([MESSAGES + 1], MESSAGES + 2)
+
+
+def test_a_wait_that_is_over_is_answered_with_the_cursor_after_the_messages_of_other_tags(service: ServedApp) -> None:
+    assert pull(service, "0", wait_ms=1, tag=["C"]) == ([], MESSAGES)
+
+
+def test_a_service_that_stops_answers_with_what_it_has(service: ServedApp) -> None:
+    assert pull(service, "latest", wait_ms=LONG_MS, meanwhile=service.facade.watcher.stop) == ([], MESSAGES)
+
+
+def test_a_topic_that_is_deleted_ends_the_wait(service: ServedApp, built: BuiltStore) -> None:
+    with pytest.raises(TopicNotFoundError):
+        pull(service, "latest", wait_ms=LONG_MS, meanwhile=lambda: built.delete_topic("orders"))
+
+
+def test_an_offset_that_the_queue_does_not_have_is_refused_without_a_wait(service: ServedApp) -> None:
+    with pytest.raises(OffsetOutOfRangeError):
+        pull(service, str(MESSAGES + 1), wait_ms=LONG_MS)
