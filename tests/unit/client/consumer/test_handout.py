@@ -48,12 +48,15 @@ def test_a_returned_handout_moves_no_position_and_is_fetched_again(cursors: tupl
     assert [(cursor.position, cursor.fetch_at) for cursor in cursors] == [(0, 0), (10, 10)]
 
 
-def test_two_takings_of_one_queue_are_returned_to_the_state_before_the_first(cursors: tuple[Cursor, Cursor]) -> None:
+def test_a_seek_between_two_takings_makes_both_invalid(cursors: tuple[Cursor, Cursor]) -> None:
+    """The first state counts; the messages from the new place are fetched again."""
     handout = Handout()
     lend(handout, cursors[0], 1)
+    cursors[0].seek(40)
+    cursors[0].add([received(40)], requested_offset=40, next_offset=41)
     lend(handout, cursors[0], 1)
-    handout.give_back()
-    assert cursors[0].position == 0
+    assert places(handout) == []
+    assert cursors[0].position == 40
 
 
 def test_messages_of_a_queue_that_was_sought_meanwhile_are_not_handed_out(cursors: tuple[Cursor, Cursor]) -> None:
