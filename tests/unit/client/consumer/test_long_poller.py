@@ -162,3 +162,14 @@ def test_a_failure_that_the_service_reported_is_forgotten_with_its_next_answer(p
     pulls.want(ORDERS, 0)
     assert collect(pulls, 1) == {ORDERS: [b"a", b"b"]}
     assert pulls.unreachable is None
+
+
+def test_a_queue_that_is_dropped_from_a_shared_request_is_not_answered(service: FakeService, pulls: Fetcher) -> None:
+    for queue in MANY:
+        service.add(queue, b"x")
+        pulls.want(queue, 0)
+    service.is_silent = True
+    assert list(pulls.fetched(0.0)) == []
+    pulls.drop(MANY[3])
+    service.is_silent = False
+    assert set(collect(pulls, 16)) == set(MANY) - {MANY[3]}
