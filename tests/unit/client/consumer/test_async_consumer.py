@@ -141,7 +141,7 @@ def test_a_block_that_fails_commits_nothing(service: FakeService) -> None:
     assert service.offsets == {}
 
 
-def test_a_block_that_ends_commits_what_was_handed_out(service: FakeService) -> None:
+def test_a_block_that_ends_commits_the_handed_out_messages(service: FakeService) -> None:
     async def main() -> None:
         async with reader(service) as consumer:
             await poll(consumer, 3)
