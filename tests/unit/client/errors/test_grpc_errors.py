@@ -54,7 +54,7 @@ class Failure(grpc.RpcError):
 def test_a_refusal_is_the_exception_of_its_reason_with_its_facts() -> None:
     error = error_of_status(refusal("NEXT_OFFSET_MISMATCH", {"expected": "7", "actual": "-1", "topic": "12"}))
     assert type(error) is NextOffsetMismatchError
-    assert error.facts == {"expected": 7, "actual": -1, "topic": "12"}, "a topic is text, whatever it looks like"
+    assert error.facts == {"expected": 7, "actual": -1, "topic": "12"}, "a topic of digits stays text"
 
 
 def test_a_reason_of_a_newer_writer_is_a_plain_error_with_its_text() -> None:
