@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from tidemark.client.consumer.wakeup import Bell
+
+GENEROUS_S = 30.0
+
+
+@pytest.fixture
+def bell() -> Iterator[Bell]:
+    made = Bell()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def pair() -> Iterator[tuple[socket.socket, socket.socket]]:
+    near, far = socket.socketpair()
+    with near, far:
+        yield near, far
+
+
+def test_a_readable_descriptor_ends_the_wait_and_is_named(
+    bell: Bell, pair: tuple[socket.socket, socket.socket]
+) -> None:
+    near, far = pair
+    far.send(b"x")
+    assert bell.wait([near.fileno(), far.fileno()], GENEROUS_S) == [near.fileno()]
+
+
+def test_nothing_is_named_after_the_timeout(bell: Bell, pair: tuple[socket.socket, socket.socket]) -> None:
+    assert bell.wait([pair[0].fileno()], 0.01) == []
+    assert bell.wait([pair[0].fileno()], -1.0) == [], "a deadline that has passed waits not at all"
+
+
+def test_a_ring_of_another_thread_ends_the_wait(bell: Bell) -> None:
+    waiting = threading.Thread(target=bell.wait, args=((), 600.0), daemon=True)
+    waiting.start()
+    bell.ring()
+    waiting.join(GENEROUS_S)
+    assert not waiting.is_alive()
+
+
+def test_a_ring_before_the_wait_is_not_lost_and_counts_once(
+    bell: Bell, pair: tuple[socket.socket, socket.socket]
+) -> None:
+    """A ring after that one would find the descriptor, which a second wait of no time reports."""
+    near, far = pair
+    for _ in range(3):
+        bell.ring()
+    assert bell.wait([], GENEROUS_S) == []
+    far.send(b"x")
+    assert bell.wait([near.fileno()], 0.0) == [near.fileno()]
+
+
+def test_a_ring_beside_a_readable_descriptor_names_the_descriptor_only(
+    bell: Bell, pair: tuple[socket.socket, socket.socket]
+) -> None:
+    near, far = pair
+    far.send(b"x")
+    bell.ring()
+    assert bell.wait([near.fileno()], GENEROUS_S) == [near.fileno()]
+
+
+def test_rings_never_block_and_are_harmless_after_the_end() -> None:
+    """More rings than the socket's buffer holds; a ring may come from a thread that does not know of the end."""
+    bell = Bell()
+    for _ in range(2_000):
+        bell.ring()
+    bell.close()
+    bell.ring()

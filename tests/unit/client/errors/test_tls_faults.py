@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+import contextlib
+import socket
+import ssl
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.certificates import Authority
+from tests.unit.client.fake_writer import FakeWriter
+from tidemark.client.errors.tls_faults import told_apart
+from tidemark.errors import DiskFullError, TlsFailedError, WriterUnreachableError
+from tidemark.tls.credentials import Credentials
+
+UNREACHED = WriterUnreachableError("no answer")
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    return Authority(tmp_path_factory.mktemp("tls") / "ca", "own")
+
+
+@pytest.fixture(scope="module")
+def tls_address(authority: Authority) -> Iterator[str]:
+    """The address of a server that speaks TLS and says nothing after the handshake."""
+    pair = authority.issue("server")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(pair.cert, pair.key)
+    context.set_alpn_protocols(["h2"])
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve() -> None:
+            with contextlib.suppress(OSError):
+                while True:
+                    plain, _ = server.accept()
+                    with contextlib.suppress(OSError), context.wrap_socket(plain, server_side=True) as secure:
+                        secure.recv(1)
+
+        threading.Thread(target=serve, daemon=True).start()
+        yield f"127.0.0.1:{server.getsockname()[1]}"
+        server.shutdown(socket.SHUT_RDWR)
+
+
+def test_a_plain_client_of_a_server_with_tls_is_told_to_use_tls(tls_address: str) -> None:
+    error = told_apart(UNREACHED, tls_address, Credentials())
+    assert isinstance(error, TlsFailedError)
+    assert error.facts == {"address": tls_address}
+    assert "tls://host:port" in error.message
+
+
+def test_a_certificate_of_an_unknown_authority_is_named(tls_address: str, tmp_path: Path) -> None:
+    other = Authority(tmp_path / "other", "other")
+    error = told_apart(UNREACHED, f"tls://{tls_address}", Credentials(ca=other.ca))
+    assert isinstance(error, TlsFailedError)
+    assert "not trusted" in error.message
+
+
+def test_tls_that_works_is_not_the_cause(tls_address: str, authority: Authority) -> None:
+    assert told_apart(UNREACHED, f"tls://{tls_address}", Credentials(ca=authority.ca)) is UNREACHED
+
+
+def test_a_client_with_tls_of_a_plain_writer_learns_that_it_speaks_none(
+    writer: FakeWriter, authority: Authority
+) -> None:
+    error = told_apart(UNREACHED, f"tls://{writer.address}", Credentials(ca=authority.ca))
+    assert isinstance(error, TlsFailedError)
+
+
+def test_an_answer_of_the_writer_is_left_as_it_is(tls_address: str) -> None:
+    error = DiskFullError("the disk is full")
+    assert told_apart(error, tls_address, Credentials()) is error

@@ -1,0 +1,128 @@
+from __future__ import annotations
+
+import logging
+import time
+from concurrent.futures import Future
+from typing import cast
+
+import pytest
+
+from tidemark.client import SendResult
+from tidemark.client.producer.delivery import Delivery
+from tidemark.client.producer.writer_pool import Writers
+from tidemark.errors import DiskFullError
+
+FULL = DiskFullError("the disk is full")
+
+
+class Streams:
+    """Writers without connections, which have answered everything but *unanswered* messages."""
+
+    def __init__(self, unanswered: int = 0) -> None:
+        self.unanswered = unanswered
+        self.is_closed = False
+
+    def flush(self, timeout_s: float | None = None) -> bool:
+        return not self.unanswered
+
+    def unanswered_messages(self) -> int:
+        return self.unanswered
+
+    def close(self, deadline: float) -> None:
+        self.is_closed = True
+
+
+class Held:
+    """Messages that are held back, and fail when they are sent at the end."""
+
+    def __init__(self, delivery: Delivery, messages: int) -> None:
+        self.delivery = delivery
+        self.messages = messages
+        self.flushes = 0
+
+    def flush(self) -> None:
+        self.flushes += 1
+
+    def close(self) -> None:
+        self.delivery.fail(self.messages, FULL)
+        self.messages = 0
+
+    def held_messages(self) -> int:
+        return self.messages
+
+
+def delivery(streams: Streams | None = None) -> Delivery:
+    return Delivery(cast(Writers, streams or Streams()), timeout_s=5.0)
+
+
+def failed_future() -> Future[SendResult]:
+    future: Future[SendResult] = Future()
+    future.set_exception(FULL)
+    return future
+
+
+def test_a_flush_reports_the_failures_since_the_last_one() -> None:
+    made = delivery()
+    assert made.flush(None)
+    made.watch(failed_future(), 3, oneway=False)
+    assert not made.flush(None)
+    assert made.flush(None)
+
+
+def test_a_flush_that_ran_out_of_time_is_no_success() -> None:
+    assert not delivery(Streams(unanswered=1)).flush(0.0)
+
+
+def test_a_failure_that_its_caller_got_does_not_count() -> None:
+    made = delivery()
+    made.watch(failed_future(), 3, oneway=False)
+    made.seen(3)
+    assert made.flush(None)
+
+
+def test_a_flush_sends_held_messages() -> None:
+    made = delivery()
+    held = Held(made, 2)
+    made.hold(held)
+    made.flush(None)
+    assert held.flushes == 1
+
+
+def test_closing_logs_messages_that_it_gave_up_and_ends_the_connections(caplog: pytest.LogCaptureFixture) -> None:
+    streams = Streams()
+    made = delivery(streams)
+    made.hold(Held(made, 2))
+    assert not made.close()
+    assert streams.is_closed
+    assert "2 messages were given up when the producer was closed" in caplog.text
+    assert "DiskFullError: the disk is full" in caplog.text
+
+
+def test_closing_logs_no_failure_that_a_future_has_reported(caplog: pytest.LogCaptureFixture) -> None:
+    """The program has the future; it still learns from the result that not everything was stored."""
+    made = delivery()
+    made.watch(failed_future(), 3, oneway=False)
+    assert not made.close()
+    assert caplog.text == ""
+
+
+def test_closing_logs_failures_of_oneway_sends(caplog: pytest.LogCaptureFixture) -> None:
+    """No future reports them."""
+    made = delivery()
+    made.watch(failed_future(), 3, oneway=True)
+    assert not made.close()
+    assert "3 messages were given up" in caplog.text
+
+
+def test_the_end_of_the_program_logs_failed_held_and_unanswered_messages(caplog: pytest.LogCaptureFixture) -> None:
+    made = delivery(Streams(unanswered=4))
+    made.hold(Held(made, 2))
+    made.fail(1, FULL)
+    with caplog.at_level(logging.ERROR, "tidemark.client.producer"):
+        made.end(time.monotonic() - 60)
+    assert "7 messages were given up when the program ended without Producer.close()" in caplog.text
+
+
+def test_the_end_of_the_program_without_a_loss_logs_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    delivery().end(time.monotonic())
+    assert caplog.text == ""

@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+import pytest
+
+from tests.unit.client.received_messages import ORDERS, message_json, page_json, received
+from tidemark.client.received_message import ReceivedMessage, pulled_page
+
+
+def test_a_message_of_a_json_answer_has_its_bytes_and_its_place() -> None:
+    answer = message_json(7, b"\x00\xff", tag="red", keys=["a", "b"], properties={"x": "y"}, physical_offset=99)
+    message = ReceivedMessage.of(ORDERS, answer)
+    assert (message.queue, message.queue_offset, message.physical_offset) == (ORDERS, 7, 99)
+    assert (message.body, message.tag, message.keys, message.properties) == (
+        b"\x00\xff",
+        "red",
+        ("a", "b"),
+        {"x": "y"},
+    )
+
+
+def test_every_member_of_the_answer_arrives_under_its_name() -> None:
+    numbers = ("store_timestamp_ms", "born_timestamp_ms", "flag", "sys_flag", "reconsume_times")
+    members = {name: number for number, name in enumerate(numbers, 1)}
+    texts = {name: name for name in ("message_id", "offset_msg_id", "born_host", "store_host")}
+    message = ReceivedMessage.of(ORDERS, {**message_json(0), **members, **texts})
+    assert {name: getattr(message, name) for name in (*members, *texts)} == {**members, **texts}
+
+
+def test_a_body_is_read_as_text_or_json() -> None:
+    message = received(body='{"price": "3 €"}'.encode())
+    assert (message.text(), message.json()) == ('{"price": "3 €"}', {"price": "3 €"})
+
+
+def test_a_body_of_other_bytes_is_an_error_of_its_reader() -> None:
+    message = received(body=b"\xff")
+    with pytest.raises(UnicodeDecodeError):
+        message.text()
+    with pytest.raises(ValueError, match="UTF-8"):
+        message.json()
+
+
+def test_a_page_has_its_messages_and_its_bounds() -> None:
+    page = pulled_page(ORDERS, page_json(3, [3, 5], end=9, min_offset=1, skipped=[{"queue_offset": 4}]))
+    assert [message.queue_offset for message in page.messages] == [3, 5]
+    assert (page.status, page.requested_offset, page.next_offset) == ("FOUND", 3, 6)
+    assert (page.min_offset, page.max_offset, page.skipped) == (1, 9, [{"queue_offset": 4}])
