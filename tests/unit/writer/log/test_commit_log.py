@@ -1,0 +1,207 @@
+from __future__ import annotations
+
+import asyncio
+import threading
+from pathlib import Path
+
+import pytest
+
+from services.writer.batch.batch import Batch
+from services.writer.config import FlushMode
+from tests.unit.writer.batches import batch_of
+from tests.unit.writer.opened_log import LONG_S, OpenedLog, SyncGate, opened_log
+from tidemark.errors import (
+    FlushFailedError,
+    InFlightLimitError,
+    RequestConflictError,
+    StoreClosedError,
+)
+
+THREAD_APPENDS, LOOP_APPENDS = 1 << 16, 1 << 22  # file sizes: the event loop appends only where a megabyte is left
+
+
+def place(batch: Batch) -> tuple[int, int]:
+    """Return the first queue offset and the count of an appended batch."""
+    assert batch.appended is not None, batch.error
+    return batch.appended.queue_offset, batch.appended.message_count
+
+
+def end_of(batch: Batch) -> int:
+    assert batch.appended is not None, batch.error
+    return batch.appended.end_offset
+
+
+@pytest.mark.parametrize("segment_size", [THREAD_APPENDS, LOOP_APPENDS])
+def test_an_answer_in_sync_mode_comes_after_flush_and_commit(tmp_path: Path, segment_size: int) -> None:
+    async def run() -> None:
+        async with opened_log(tmp_path, commit_log_segment_size_bytes=segment_size) as opened:
+            seen: list[tuple[int, int, int]] = []
+            answered = asyncio.Event()
+
+            def answer(batch: Batch) -> None:
+                seen.append((end_of(batch), opened.log.flushed_offset, opened.store.checkpoint.committed_offset))
+                answered.set()
+
+            opened.log.submit(batch_of(b"a", answer=answer))
+            await asyncio.wait_for(answered.wait(), LONG_S)
+            end, flushed, committed = seen[0]
+            assert end <= flushed
+            assert end <= committed
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("segment_size", [THREAD_APPENDS, LOOP_APPENDS])
+def test_batches_are_appended_in_the_order_of_their_submission(tmp_path: Path, segment_size: int) -> None:
+    """Also when some are too much for the event loop and go to the appender's thread."""
+
+    async def run() -> None:
+        async with opened_log(tmp_path, commit_log_segment_size_bytes=segment_size) as opened:
+            first = await opened.append(*(batch_of(b"x" * size) for size in (1, 30_000, 40_000, 1)))
+            second = await opened.append(batch_of(b"y", b"z"), batch_of(b"y"))
+            assert [place(batch) for batch in first + second] == [(0, 1), (1, 1), (2, 1), (3, 1), (4, 2), (6, 1)]
+
+    asyncio.run(run())
+
+
+def test_a_batch_that_does_not_wait_is_answered_before_its_sync(tmp_path: Path) -> None:
+    async def run() -> None:
+        disk = SyncGate()
+        async with opened_log(tmp_path, disk) as opened:
+            disk.is_open.clear()
+            waits = opened.submit(batch_of(b"a"))
+            written = (await opened.append(batch_of(b"b", waits_for_flush=False)))[0]
+            assert not waits.done()
+            assert opened.log.committed.offset < end_of(written), "it is not committed by its answer"
+            disk.is_open.set()
+            await asyncio.wait_for(waits, LONG_S)
+
+    asyncio.run(run())
+
+
+def test_async_mode_commits_and_answers_before_the_sync(tmp_path: Path) -> None:
+    async def run() -> None:
+        disk = SyncGate()
+        async with opened_log(tmp_path, disk, flush_mode=FlushMode.ASYNC) as opened:
+            disk.is_open.clear()
+            (batch,) = await opened.append(batch_of(b"a"))
+            assert opened.log.committed.offset == opened.store.checkpoint.committed_offset == end_of(batch)
+            assert opened.log.flushed_offset < end_of(batch)
+            disk.is_open.set()
+            await opened.log.close()
+            assert opened.log.flushed_offset == end_of(batch)
+
+    asyncio.run(run())
+
+
+def test_a_failed_sync_ends_the_log_for_everyone_who_waits(tmp_path: Path) -> None:
+    async def run() -> None:
+        disk = SyncGate()
+        async with opened_log(tmp_path, disk) as opened:
+            watching: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            opened.log.watch(watching)
+            disk.fails = True
+            (batch,) = await opened.append(batch_of(b"a"))
+            assert isinstance(batch.error, FlushFailedError)
+            assert opened.failed.is_set()
+            with pytest.raises(FlushFailedError):
+                await watching
+            with pytest.raises(FlushFailedError):
+                opened.log.submit(batch_of(b"b"))
+            assert opened.log.committed.offset == 0
+
+    asyncio.run(run())
+
+
+def test_a_repeat_is_answered_with_the_place_of_its_original(tmp_path: Path) -> None:
+    """Both when the original is in the log and when it arrives in the same group."""
+
+    async def run() -> None:
+        async with opened_log(tmp_path) as opened:
+            first, repeat, behind = await opened.append(
+                batch_of(b"a", key="k"), batch_of(b"a", key="k"), batch_of(b"b")
+            )
+            (late,) = await opened.append(batch_of(b"a", key="k"))
+            for batch in (repeat, late):
+                assert batch.appended is not None
+                assert batch.appended.duplicate
+                assert (place(batch), end_of(batch)) == (place(first), end_of(first))
+            assert place(behind) == (1, 1)
+
+    asyncio.run(run())
+
+
+def test_a_refused_batch_takes_nothing_from_its_neighbours(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with opened_log(tmp_path) as opened:
+            first, conflict, second = await opened.append(
+                batch_of(b"a", key="k"), batch_of(b"other", key="k"), batch_of(b"b")
+            )
+            assert isinstance(conflict.error, RequestConflictError)
+            assert (place(first), place(second)) == ((0, 1), (1, 1))
+
+    asyncio.run(run())
+
+
+def test_a_task_between_runs_behind_every_batch_submitted_before_it(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with opened_log(tmp_path) as opened:
+            ends: list[int] = []
+            ran = threading.Event()
+            before = [opened.submit(batch_of(b"a")) for _ in range(5)]
+
+            def task() -> None:
+                ends.append(opened.log.end_offset)
+                ran.set()
+
+            opened.log.between(task)
+            after = opened.submit(batch_of(b"a"))
+            assert await asyncio.to_thread(ran.wait, LONG_S)
+            last = (await asyncio.gather(*before))[-1]
+            assert ends[0] == end_of(last) < end_of(await after)
+
+    asyncio.run(run())
+
+
+def test_batches_above_the_limit_in_flight_are_refused_until_others_are_answered(tmp_path: Path) -> None:
+    async def run() -> None:
+        disk = SyncGate()
+        limits = {"max_in_flight_bytes": 4096, "max_message_size_bytes": 4096}
+        async with opened_log(tmp_path, disk, **limits) as opened:
+            disk.is_open.clear()
+            first = opened.submit(batch_of(b"x" * 3000))
+            with pytest.raises(InFlightLimitError):
+                opened.submit(batch_of(b"x" * 3000))
+            disk.is_open.set()
+            await asyncio.wait_for(first, LONG_S)
+            assert place((await opened.append(batch_of(b"x" * 3000)))[0]) == (1, 1)
+
+    asyncio.run(run())
+
+
+def test_close_answers_what_was_accepted_and_refuses_the_rest(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with opened_log(tmp_path) as opened:
+            accepted = [opened.submit(batch_of(b"a")) for _ in range(5)]
+            await opened.log.close()
+            assert [place(answer.result()) for answer in accepted] == [(number, 1) for number in range(5)]
+            with pytest.raises(StoreClosedError):
+                opened.log.submit(batch_of(b"b"))
+
+    asyncio.run(run())
+
+
+def test_numbering_and_repeats_continue_after_a_restart(tmp_path: Path) -> None:
+    async def run() -> None:
+        async def begin(opened: OpenedLog) -> Batch:
+            return (await opened.append(batch_of(b"a", b"b", key="k")))[0]
+
+        async with opened_log(tmp_path) as opened:
+            first = await begin(opened)
+        async with opened_log(tmp_path) as opened:
+            assert opened.log.committed.offset == end_of(first)
+            assert (repeat := await begin(opened)).appended is not None
+            assert repeat.appended.duplicate
+            assert place((await opened.append(batch_of(b"c")))[0]) == (2, 1)
+
+    asyncio.run(run())
