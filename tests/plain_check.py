@@ -184,7 +184,7 @@ def is_body_right(data: bytes, at: int, parts: Parts) -> bool:
 
 
 def is_property_crc_right(data: bytes, at: int, parts: Parts) -> bool:
-    """Return True if the properties end in the right CRC of the whole record (format.md §2: its digits are reversed)."""
+    """Return True if the properties end in the right CRC of the record (docs/format.md §2: digits in reverse)."""
     tail = data[sum(parts.properties) - 20 : sum(parts.properties)]
     if parts.properties[1] < 20 or not tail.startswith(b"__CRC32#\x01") or not tail.endswith(b"\x02"):
         return True

@@ -71,8 +71,8 @@ class Program(RuleBasedStateMachine):
         self.paused: set[TopicQueue] = set()
         self.clock = Clock()
         self.patches = contextlib.ExitStack()
-        for module in ("consumer", "reading", "committer", "missing_topics"):
-            self.patches.enter_context(patch(f"tidemark.client.{module}.time", self.clock))
+        for module in ("consumer", "page_buffer", "offset_committer", "missing_topics"):
+            self.patches.enter_context(patch(f"tidemark.client.consumer.{module}.time", self.clock))
         self.open()
 
     def make(self, **settings: Any) -> Consumer:

@@ -84,31 +84,34 @@ def _first_not_handed_out(times: list[float], offset: int, at: float) -> int | N
 def _times_of_prefixes(facts: Facts) -> dict[GroupQueue, list[float]]:
     """Return, by group and queue, for each queue offset the time when everything up to it had been handed out.
 
-    Offsets of deleted topics count as handed out: the group may have joined after the deletion.
+    Offsets of a deleted topic count as handed out when its deletion begins: the group continues at the next topic's
+    first offset, whether or not a member gets old messages later.
     """
     first: defaultdict[GroupQueue, dict[int, float]] = defaultdict(dict)
     for event, time, message in handed_out(facts):
         offsets = first[event.group, Queue(message.topic, message.queue_id)]
         offsets[message.queue_offset] = min(time, offsets.get(message.queue_offset, inf))
-    for queue, deleted in _deleted_offsets(facts).items():
+    for queue, deleted in _deletion_times(facts).items():
         for group, subscription in facts.subscriptions.items():
             if queue.topic in subscription.topics:
-                known = first[group, queue]
-                known.update({offset: 0.0 for offset in deleted if offset not in known})
+                offsets = first[group, queue]
+                offsets.update({offset: min(time, offsets.get(offset, inf)) for offset, time in deleted.items()})
     return {
         key: list(accumulate((times.get(offset, inf) for offset in range(max(times) + 1)), max))
         for key, times in first.items()
     }
 
 
-def _deleted_offsets(facts: Facts) -> dict[Queue, set[int]]:
-    """Return the offsets below the first existing one in each queue of a churned topic."""
-    ends: defaultdict[Queue, int] = defaultdict(int)
-    for append in facts.acknowledged:
-        if facts.is_gone(append):
-            queue = Queue(append.topic, append.queue_id)
-            ends[queue] = max(ends[queue], (append.queue_offset or 0) + len(append.contents))
-    return {queue: set(range(end)) for queue, end in ends.items()}
+def _deletion_times(facts: Facts) -> dict[Queue, dict[int, float]]:
+    """Return by queue when the deletion of its topic began, for each offset below the first existing one."""
+    times: defaultdict[Queue, dict[int, float]] = defaultdict(dict)
+    gone = [append for append in facts.acknowledged if facts.is_gone(append)]
+    for append in sorted(gone, key=lambda append: append.queue_offset or 0):
+        known = times[Queue(append.topic, append.queue_id)]
+        deletions = facts.deletions[append.topic]
+        began = next(change.invoked for change in deletions if change.completed > append.invoked)
+        known.update(dict.fromkeys(range(len(known), (append.queue_offset or 0) + len(append.contents)), began))
+    return times
 
 
 def out_of_order(facts: Facts) -> Iterator[str]:

@@ -7,12 +7,13 @@ from pathlib import Path
 import pytest
 
 from tests.soak.checker import RULES, check
+from tests.soak.facts import Queue
 from tests.soak.group_events import ClientError
-from tests.soak.history import Answer, Fault, HistoryFile, Seen, read_history
+from tests.soak.history import Answer, Fault, HistoryFile, Operation, Seen, read_history
 from tests.unit.soak import planted_groups
 from tests.unit.soak.planted import NO_ANSWER, PLANTS, Plant, final_pull
 from tests.unit.soak.simulated import Simulated, spoiled
-from tests.unit.soak.simulated_groups import SimulatedGroups
+from tests.unit.soak.simulated_groups import READERS, SimulatedGroups
 
 assert planted_groups, "the import must register its plants"
 
@@ -75,6 +76,30 @@ def test_right_group_traffic_passes() -> None:
     history = [one for one in service.finish() if getattr(one, "topic", "") != "fleeting" or not hasattr(one, "seen")]
     service.pull("fleeting", 0, 2, final=True)
     assert check([*history, service.history[-1]]) == []
+
+
+def churned_history(*, commits_before_deletion: bool) -> list[Operation]:
+    """The group's offset passes a message that a member gets only after its topic was deleted."""
+    service = Simulated()
+    groups = SimulatedGroups(service)
+    service.append("fleeting", count=2)
+    groups.poll("fleeting", most=1)
+    if commits_before_deletion:
+        groups.commit(2, topic="fleeting")
+    groups.recreate()
+    groups.commit(2, topic="fleeting")
+    groups.next[READERS, Queue("fleeting", 0)] = 1
+    groups.poll("fleeting")
+    service.append("fleeting")
+    groups.poll("fleeting")
+    history = [one for one in service.finish() if getattr(one, "topic", "") != "fleeting" or not hasattr(one, "seen")]
+    service.pull("fleeting", 0, 2, final=True)
+    return [*history, service.history[-1]]
+
+
+def test_an_offset_passes_messages_of_a_deleted_topic_only_after_the_deletion() -> None:
+    assert check(churned_history(commits_before_deletion=False)) == []
+    assert [found.rule for found in check(churned_history(commits_before_deletion=True))] == ["committed ahead"]
 
 
 def test_an_append_that_was_never_answered_may_be_there_or_not() -> None:
