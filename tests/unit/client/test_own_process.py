@@ -31,7 +31,7 @@ def test_a_forked_process_is_refused_with_both_process_ids() -> None:
     process, parent = OwnProcess("Producer"), os.getpid()
 
     def is_refused() -> bool:
-        with pytest.raises(ForkedProcessError, match="this Producer was made in process") as refused:
+        with pytest.raises(ForkedProcessError, match="this Producer was created in process") as refused:
             process.require()
         facts = refused.value.facts
         return not process.is_this_one and facts == {"made_in": parent, "process": os.getpid()}

@@ -77,17 +77,6 @@ def test_another_place_replaces_the_pull_under_way(service: FakeService, pulls: 
     assert collect(pulls, 1) == {ORDERS: [b"b"]}
 
 
-def test_a_dropped_queue_is_not_answered(service: FakeService, pulls: Fetcher) -> None:
-    other = TopicQueue("users", 0)
-    service.add(other, b"user")
-    pulls.want(ORDERS, 0)
-    pulls.want(other, 0)
-    assert list(pulls.fetched(0.0)) == []
-    pulls.keep_only(frozenset({other}))
-    assert collect(pulls, 1) == {other: [b"user"]}
-    assert list(pulls.fetched(0.0)) == []
-
-
 def test_many_queues_share_one_request_and_each_is_answered(service: FakeService, pulls: Fetcher) -> None:
     for queue in MANY[1:]:
         service.add(queue, b"%d" % queue.queue_id)

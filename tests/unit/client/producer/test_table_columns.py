@@ -108,5 +108,5 @@ def test_missing_values_of_a_frame_are_null() -> None:
 
 @pytest.mark.parametrize("table", [[{"b": "x"}], "b"])
 def test_an_object_that_is_no_table_is_refused(table: Any) -> None:
-    with pytest.raises(TypeError, match="is no table"):
+    with pytest.raises(TypeError, match="is not a table"):
         to_arrow(table)

@@ -85,7 +85,7 @@ def test_a_changed_list_makes_known_routes_void(pair: tuple[FakeWriter, FakeWrit
 
 
 def test_an_address_that_was_never_listed_is_refused() -> None:
-    with pytest.raises(ArgumentIllegalError, match="is no writer"):
+    with pytest.raises(ArgumentIllegalError, match="is not the address of a writer"):
         pool(Listed("127.0.0.1:1")).link("127.0.0.1:9")
 
 

@@ -3,7 +3,6 @@ from __future__ import annotations
 import pytest
 
 from tests.built_store import BuiltStore
-from tests.unit.query.committed import commit
 from tests.unit.query.routes.conftest import MESSAGES
 from tests.unit.query.served_app import ServedApp
 from tidemark.format.record import decode_record
@@ -46,14 +45,6 @@ def test_a_message_that_becomes_visible_ends_the_wait(service: ServedApp, built:
     params = {"offset": "latest", "wait_ms": 30_000, "body_encoding": "utf8"}
     answer = service.ask_and_meanwhile(publish_another, "GET", MESSAGES_PATH, params=params)
     assert [message["body"] for message in answer.json()["messages"]] == ["new"]
-
-
-def test_messages_above_the_watermark_are_not_shown(service: ServedApp, built: BuiltStore) -> None:
-    built.append("orders", b"not indexed yet")
-    commit(built)
-    answer = service.get(MESSAGES_PATH, params={"offset": "latest"}).json()
-    assert (answer["messages"], answer["max_offset"]) == ([], MESSAGES)
-    assert (answer["committed_offset"], answer["lag_bytes"] > 0) == (built.end, True)
 
 
 def test_octets_are_the_records_as_stored(service: ServedApp, built: BuiltStore) -> None:
