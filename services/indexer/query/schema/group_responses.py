@@ -35,14 +35,14 @@ class GroupOffsetsAnswer(BaseModel):
     offsets: list[GroupOffsetAnswer]
 
 
-class QueueAnswer(BaseModel):
+class HeldQueueAnswer(BaseModel):
     """A queue."""
 
     topic: str
     queue_id: int
 
 
-class AssignedAnswer(QueueAnswer):
+class AssignedAnswer(HeldQueueAnswer):
     """A queue that a member may consume."""
 
     offset: int | None = Field(description="the next queue offset of the group; null if it has none")
@@ -71,7 +71,7 @@ class MemberAnswer(BaseModel):
     topics: list[str]
     session_timeout_ms: int
     heartbeat_age_ms: int = Field(description="time since the member's last heartbeat or join")
-    holds: list[QueueAnswer]
+    holds: list[HeldQueueAnswer]
 
 
 class GroupAnswer(BaseModel):
