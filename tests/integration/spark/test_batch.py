@@ -303,7 +303,7 @@ def test_messages_that_are_gone_end_the_job_or_are_left_out(spark: SparkSession,
         served = Served(store, str(client.base_url))
         for from_files in (True, False):
             options = {"subscribe": "t", "startingOffsets": '{"t": {"0": 0}}'}
-            with pytest.raises(PySparkException, match="are gone"):
+            with pytest.raises(PySparkException, match="were deleted"):
                 read(spark, served, from_files=from_files, **options).collect()
             left = read(spark, served, from_files=from_files, failOnDataLoss="false", **options).collect()
             first = int(client.get("/v1/topics/t/queues/0").json()["min_offset"])
