@@ -72,7 +72,7 @@ def test_who_shows_nothing_is_told_what_to_do(stack: LocalStack, authority: Auth
     """It gets exit status 5, the reason, and the settings."""
     tidemark = Tidemark(stack.writer_address, stack.query_url)
     tidemark.environment["TIDEMARK_TLS_CA"] = str(authority.ca)
-    refused = tidemark.run("watermark")
+    refused = tidemark.run("topic", "list")
     assert refused.returncode == 5
     assert b"it requires a client certificate" in refused.stderr
     assert b"TIDEMARK_TLS_CERT" in refused.stderr
