@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -39,16 +40,25 @@ def jvm_of(pid: int) -> int:
     raise AssertionError("no JVM")
 
 
+def checkpoint_files(root: Path) -> list[Path]:
+    """Return the files of Spark's checkpoint."""
+    return [path for path in (StorePaths(root).indexer / "spark").rglob("*") if path.is_file()]
+
+
 def test_a_pipeline_that_loses_its_jvm_ends_and_starts_over_any_checkpoint(stack: LocalStack) -> None:
     root = stack.data
     wait_for_watermark(root, send(stack, 20))
+    give_up = time.monotonic() + 120
+    while len(checkpoint_files(root)) <= len(DAMAGES):  # each query of the pipeline writes its own
+        assert time.monotonic() < give_up, checkpoint_files(root)
+        time.sleep(0.1)
     pipeline = stack.services[PIPELINE]
     os.kill(jvm_of(pipeline.pid), signal.SIGKILL)
     assert pipeline.wait(20) == 1  # five seconds on an idle machine
     assert any("spark_jvm_lost" in line for line in pipeline.last_lines(100))
     pipeline.stop(5)  # closes its log
 
-    files = [path for path in (StorePaths(root).indexer / "spark").rglob("*") if path.is_file()]
+    files = checkpoint_files(root)
     assert len(files) >= len(DAMAGES)
     for number, path in enumerate(files):
         DAMAGES[number % len(DAMAGES)](path)
