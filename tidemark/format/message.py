@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from tidemark.errors import BatchMalformedError, CorruptStoreError
 from tidemark.format.dispatch_request import DISPATCH_REQUEST, Fault, RequestArray, U8Array
 from tidemark.format.elements import decode_elements
+from tidemark.format.kernels import columns as columns_kernel
 from tidemark.format.kernels import messages as kernel
 from tidemark.format.kernels.properties import N_NAMES
 from tidemark.format.primitives import masked_crc32
@@ -222,3 +223,36 @@ def find_properties(buffer: U8Array, messages: MessageArray) -> PropertyPlaces:
     columns = [np.empty(room, np.int32) for _ in range(4)]
     n = kernel.find_entries(buffer, messages, row_ends, *columns)
     return PropertyPlaces(row_ends, *(column[:n] for column in columns))
+
+
+class NumberColumns(NamedTuple):
+    """One value per message, named as in MESSAGE. sys_flag: for an element, without the flags of its inner batch."""
+
+    queue_offset: NDArray[np.int64]
+    physical_offset: NDArray[np.int64]
+    store_timestamp: NDArray[np.int64]
+    born_timestamp: NDArray[np.int64]
+    flag: NDArray[np.int32]
+    sys_flag: NDArray[np.int32]
+    reconsume_times: NDArray[np.int32]
+    body_crc: NDArray[np.int32]
+
+
+class MessageFacts(NamedTuple):
+    """Facts about a set of messages."""
+
+    has_one_born_host: bool
+    has_one_store_host: bool
+    compressed: int  # number of compressed bodies
+    other_properties: int  # number of messages with properties other than TAGS, KEYS and UNIQ_KEY
+
+
+def number_columns(buffer: U8Array, messages: MessageArray) -> tuple[NumberColumns, MessageFacts]:
+    """Return columns and facts of *messages*, whose positions refer to *buffer*."""
+    n = len(messages)
+    longs, integers = np.empty((4, n), np.int64), np.empty((4, n), np.int32)
+    columns = NumberColumns(*longs, *integers)
+    facts = np.zeros(columns_kernel.N_FACTS, np.int64)
+    columns_kernel.fill_columns(buffer, messages, tuple(columns), facts)
+    born, store, compressed, others = facts.tolist()
+    return columns, MessageFacts(not born, not store, compressed, others)

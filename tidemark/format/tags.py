@@ -12,9 +12,8 @@ DELAY_LEVELS_MS = tuple(
 MAX_DELAY_LEVEL = len(DELAY_LEVELS_MS)
 ALL_TAGS = "*"
 TAG_SEPARATOR = "||"
-EXT_ADDRESS_LIMIT = (
-    -2147483649
-)  # a tags code at or below it is an address in a consume queue extension (docs/format.md §4)
+# A tags code at or below this limit is an address in a consume queue extension (docs/format.md §4).
+EXT_ADDRESS_LIMIT = -2147483649
 
 
 def tags_code(tags: str | None) -> int:

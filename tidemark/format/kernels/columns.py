@@ -32,7 +32,7 @@ def _own_length(message):  # type: ignore[no-untyped-def]
 
 @compiled
 def fill_columns(buffer, messages, columns, facts):  # type: ignore[no-untyped-def]
-    """Fill *columns* (of `tidemark.format.number_columns`) and *facts* (int64, zeros) from MESSAGE rows.
+    """Fill *columns* (of `tidemark.format.message`) and *facts* (int64, zeros) from MESSAGE rows.
 
     In elements of an inner batch, sys_flag is without the flags of the batch.
     """

@@ -26,11 +26,6 @@ class BodyEncoding(enum.Enum):
     AUTO = "auto"  # text if it is valid UTF-8
 
 
-def is_compressed(sys_flag: int) -> bool:
-    """Return True if the body is stored compressed."""
-    return bool(sys_flag & SysFlag.COMPRESSED)
-
-
 def decompress(body: bytes, sys_flag: int) -> bytes | None:
     """Return the original body; None if the type is unknown, the data is damaged, or it exceeds 64 MiB."""
     kind = sys_flag & SysFlag.COMPRESSION_TYPE

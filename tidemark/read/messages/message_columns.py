@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from tidemark.format import message
 from tidemark.format.dispatch_request import U8Array
-from tidemark.format.message import MessageArray
-from tidemark.format.number_columns import MessageFacts, NumberColumns, number_columns
+from tidemark.format.message import MessageArray, MessageFacts, NumberColumns, number_columns
 from tidemark.format.properties import split_keys
 from tidemark.format.sys_flag import SysFlag
 from tidemark.read.buffers import POOL

@@ -10,12 +10,13 @@ from starlette.responses import PlainTextResponse, Response
 
 from tidemark.errors import CorruptStoreError, StoreClosedError, StoreError
 from tidemark.index.ledger import read_ledger
+from tidemark.status import status_of
 
 from ..pull.pull_response import json_response
 from ..schema.query_arguments import CorruptionArguments, described, read_arguments
 from ..schema.responses import CorruptionsAnswer, ProblemAnswer, WatermarkDetailAnswer
 from ..state.service_state import facade_of
-from ..web.problems import of_store_error
+from ..web.problems import problem
 from ..web.route_access import GuardedRoute
 from .append import no_arguments
 from .status_document import published_age_ms, status_answer
@@ -97,9 +98,8 @@ async def readyz(request: Request) -> Response:
             facade.store.log.refresh()
             facade.store.topics()
         except (StoreError, OSError) as error:
-            response = of_store_error(error if isinstance(error, StoreError) else CorruptStoreError(str(error)))
-            response.status_code = 503
-            return response
+            cause = error if isinstance(error, StoreError) else CorruptStoreError(str(error))
+            return problem(503, status_of(cause).reason, cause.message, cause.facts)
         return json_response({"status": "ready"})
 
     return await facade.read(check)

@@ -27,10 +27,11 @@ class Pulls:
     """Pulls from one store with spans, and the spans that were made.
 
     request  the span of the request that pulls
+    parts    of the last pull
     """
 
     def __init__(self, root: Path, *, limit: int = 100) -> None:
-        self.built = BuiltStore(root)
+        self.built = BuiltStore(root, log_file_size=1 << 20)
         self.built.topic("orders")
         self._exporter = InMemorySpanExporter()
         provider = TracerProvider()
@@ -38,6 +39,7 @@ class Pulls:
         self._tracer = provider.get_tracer("test")
         self._spans = PullSpans(self._tracer, limit=limit)
         self.request = self._tracer.start_span("request")
+        self.parts = 0
 
     def run(self, tag: str | None = None) -> list[ReadableSpan]:
         """Pull everything; return the spans of its messages."""
@@ -47,6 +49,7 @@ class Pulls:
         tags = TagFilter.parse([] if tag is None else [tag])
         asked = PullRequest(0, 100, 1 << 20, tags=tags)
         result = pull(queue, store.log, store.bounds(queue, watermark), asked)
+        self.parts = len(result.parts)
         limits = Limits.of(PullLimits(), QuerySettings(), whole_records=False)
         with trace.use_span(self.request):
             around = self._spans.around(lambda pulled: pulled.result.message_count, "orders", 0)
@@ -77,6 +80,16 @@ def test_a_span_is_linked_to_the_request(tmp_path: Path) -> None:
     pulls.built.append("orders", b"a", traced(7))
     (span,) = pulls.run()
     assert [link.context for link in span.links] == [pulls.request.get_span_context()]
+
+
+def test_the_limit_holds_over_all_parts_of_a_pull(tmp_path: Path) -> None:
+    """A large first message lets the pull read the others in two parts."""
+    pulls = Pulls(tmp_path, limit=95)
+    pulls.built.append("orders", b"x" * 40_000)
+    for number in range(1, 100):
+        pulls.built.append("orders", b"x", traced(number))
+    assert traces(pulls.run()) == list(range(1, 96))
+    assert pulls.parts > 1
 
 
 def test_only_messages_that_are_given_out_have_spans(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from tests.unit.query.served_app import WAIT_S, ServedApp
 from tidemark.errors import OffsetOutOfRangeError, TopicNotFoundError
 
 MESSAGES = 3
-LONG_MS = 30_000
+LONG_MS = 300_000  # longer than the test waits
 Answer = tuple[list[int], int]  # offsets, next offset
 
 
@@ -34,7 +34,7 @@ def built(tmp_path: Path) -> BuiltStore:
 
 @pytest.fixture
 def service(built: BuiltStore) -> Iterator[ServedApp]:
-    with ServedApp(built, query_recheck_ms=20) as served:
+    with ServedApp(built, query_recheck_ms=20, query_max_wait_ms=LONG_MS) as served:
         yield served
 
 

@@ -92,7 +92,7 @@ def test_a_store_that_cannot_be_read_is_not_ready(tmp_path: Path, damage: str) -
         (tmp_path / "config" / "topics.json").write_text("{")
     with ServedApp(built) as service:
         answer = service.get("/readyz")
-    assert (answer.status_code, answer.json()["reason"]) == (503, "CORRUPT_STORE")
+    assert (answer.status_code, answer.json()["status"], answer.json()["reason"]) == (503, 503, "CORRUPT_STORE")
 
 
 def test_metrics_are_in_the_text_format_of_prometheus(service: ServedApp, built: BuiltStore) -> None:
