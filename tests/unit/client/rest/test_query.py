@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import http.client
 import random
 import socket
 import threading
@@ -178,10 +179,12 @@ class IdleServer:
                 threading.Thread(target=self._serve, args=(self._socket.accept()[0],), daemon=True).start()
 
     def _serve(self, connection: socket.socket) -> None:
-        with connection:
-            self.requests.append(connection.recv(65_536).split(b" ")[0].decode())
+        with connection, connection.makefile("rb") as received:
+            self.requests.append(received.readline().split(b" ")[0].decode())
+            headers = http.client.parse_headers(received)
+            received.read(int(headers.get("Content-Length", 0)))  # it may come after the headers
             connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
-            connection.recv(65_536)  # the connection is closed without an answer
+            received.readline()  # the connection is closed without an answer
 
     def close(self) -> None:
         self._socket.close()
