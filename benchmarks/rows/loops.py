@@ -21,7 +21,7 @@ from tidemark.client.producer.table_columns import ColumnNames, column_slices
 from tidemark.format import index_file, message, wire_batch
 from tidemark.format.check import Checker, Crc
 from tidemark.format.dispatch_request import U8Array
-from tidemark.format.number_columns import number_columns
+from tidemark.format.message import number_columns
 from tidemark.format.pack import pack_batches
 from tidemark.format.record import HEAD, Magic
 
