@@ -38,15 +38,15 @@ async def serve(settings: WriterSettings) -> int:
     registry = make_registry()
     listener = listen(settings.writer_metrics_listen, registry, setting="TIDEMARK_WRITER_METRICS_LISTEN")
     store = await asyncio.to_thread(open_store, settings, DiskStorage())
-    server = WriterServer(settings, store, tls, guard)
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, _stop_once, loop, number, server)
     try:
-        await server.start()
+        server = WriterServer(settings, store, tls, guard)
     except RuntimeError as error:
         release_store(store)
         raise SystemExit(f"writer: cannot listen on {settings.writer_listen}: {error}") from error
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, _stop_once, loop, number, server)
+    await server.start()
     settle_memory()
     registry.register(server.metrics)
     registry.register(AccessState(server.guard))

@@ -12,31 +12,22 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
-import time
 from collections.abc import Callable
 from typing import Any
 
 import structlog
 
 from tidemark.errors import FlushFailedError, StoreClosedError, StoreError
-from tidemark.store.checkpoint import Checkpoint, Field
-from tidemark.store.flushed import Flushed
-from tidemark.store.wake import wake
 
 from ..batch.batch import Batch
 from ..config import FlushMode, WriterSettings
-from ..dedup.duplicate_search import find_original
-from ..dedup.recent_batches import Window
-from .append_counts import AppendCounts
 from .background_chores import Keeper
-from .batch_journal import BatchJournal
-from .committed_offset import Committed
+from .committed_offset import Committed, PublishedOffsets
 from .flusher import Flusher, GroupCommits, Written
+from .group_appender import GroupAppender
 from .inbox import Inbox, Task
-from .log_tail import LogTail
-from .page_preallocation import PagesAhead
+from .open_store import OpenStore
 from .queue_offsets import Snapshot
-from .segments import Segments
 from .unanswered_batches import Outstanding
 
 log = structlog.get_logger()
@@ -51,31 +42,17 @@ class CommitLog:
     def __init__(
         self,
         settings: WriterSettings,
-        *,
-        segments: Segments,
-        tail: LogTail,
-        window: Window,
-        checkpoint: Checkpoint,
-        flushed: Flushed,
-        journal: BatchJournal,
-        pages: PagesAhead,
-        counts: AppendCounts,
-        dead_end: Callable[[str], int],
-        make_keeper: Callable[[Callable[[], int], Callable[[StoreError], None]], Keeper],
+        store: OpenStore,
+        appender: GroupAppender,
         on_failure: Callable[[], None],
     ) -> None:
-        self._segments = segments
-        self._tail = tail
-        self._window = window
-        self._checkpoint = checkpoint
-        self._flushed_words = flushed
-        self._pages = pages
-        self._counts = counts
-        self._dead_end = dead_end
+        self._segments = store.segments
+        self._appender = appender
+        self._published = PublishedOffsets(store.checkpoint, store.flushed)
         self._is_sync = settings.flush_mode is FlushMode.SYNC
         self._loop = asyncio.get_running_loop()
-        self.committed = Committed(tail.position)
-        self.written_offset = tail.position
+        self._loop_thread = threading.get_ident()
+        self.committed = Committed(appender.written_offset)
         self.failure: StoreError | None = None
         self._closing = False
         self._on_failure = on_failure
@@ -87,23 +64,35 @@ class CommitLog:
         )
         self._inbox = Inbox()
         self._is_turn_planned = False
-        self._loop_thread = threading.get_ident()
         self._flusher = Flusher(
-            segments.log,
-            journal,
-            flushed_offset=tail.position,
+            store.segments.log,
+            store.journal,
+            flushed_offset=appender.written_offset,
             on_flushed=self._flushed,
             on_failure=self._fail,
             interval_s=None if self._is_sync else settings.flush_interval_ms / 1000,
         )
-        self._keeper = make_keeper(lambda: self._flusher.flushed_offset, self._fail)
-        self._appender = threading.Thread(target=self._run, name="appender", daemon=True)
+        self._keeper = Keeper(
+            store.segments,
+            store.make_committed_durable,
+            store.storage,
+            store.snapshot_path,
+            interval_s=settings.confirm_interval_ms / 1000,
+            flushed_offset=lambda: self._flusher.flushed_offset,
+            on_failure=self._fail,
+        )
+        self._thread = threading.Thread(target=self._run, name="appender", daemon=True)
 
     def start(self) -> None:
         """Start the threads that append and flush batches."""
         self._keeper.start()
         self._flusher.start()
-        self._appender.start()
+        self._thread.start()
+
+    @property
+    def written_offset(self) -> int:
+        """Exclusive end of the written batches."""
+        return self._appender.written_offset
 
     @property
     def flushed_offset(self) -> int:
@@ -133,7 +122,7 @@ class CommitLog:
     @property
     def end_offset(self) -> int:
         """The log's end. Call it on the appender thread, in a task of `between`."""
-        return self._tail.position
+        return self._appender.tail.position
 
     @property
     def min_offset(self) -> int:
@@ -157,7 +146,7 @@ class CommitLog:
     def _append_little(self) -> None:
         """Append the batches of this turn here if they are small, because to wake the thread would take longer."""
         self._is_turn_planned = False
-        items = self._inbox.take_little(_LITTLE_BYTES) if self._tail.has_room_for(_LITTLE_ROOM) else []
+        items = self._inbox.take_little(_LITTLE_BYTES) if self._appender.tail.has_room_for(_LITTLE_ROOM) else []
         if items:
             self._append_or_fail(items)
         else:
@@ -192,8 +181,8 @@ class CommitLog:
         self._outstanding.close()
 
     def _join(self) -> None:
-        self._appender.join()
-        self._pages.close()
+        self._thread.join()
+        self._appender.tail.close()
         self._flusher.close()
         self._keeper.close()
 
@@ -207,7 +196,7 @@ class CommitLog:
 
     def snapshot(self) -> Snapshot:
         """Return the queue offsets at the log's end. Call it on the appender thread, or after `close`."""
-        return Snapshot(self._tail.position, self._tail.store_timestamp, self._tail.offsets.copy())
+        return self._appender.snapshot()
 
     # -- appending, by the appender thread or the event loop -----------------------------------------------------------
 
@@ -217,7 +206,7 @@ class CommitLog:
 
     def _append_or_fail(self, items: list[Batch | Task]) -> None:
         try:
-            self._append_group(items)
+            self._hand_over(self._appender.append(items))
         except FlushFailedError as error:
             self._fail(error)
         except Exception as error:  # a bug must not leave a silent, dead log
@@ -226,51 +215,23 @@ class CommitLog:
         finally:
             self._inbox.give_back()
 
-    def _append_group(self, items: list[Batch | Task]) -> None:
-        batches: list[Batch] = []
-        for item in items:
-            if isinstance(item, Batch):
-                batches.append(item)
-                try:
-                    self._append(item)
-                except FlushFailedError:
-                    raise
-                except StoreError as error:
-                    item.error = error
-            else:
-                self._tail.write_out()
-                item()
-        self._tail.write_out()
-        now_ns = time.time_ns()
-        for batch in batches:
-            batch.written_ns = 0 if batch.appended is None else now_ns
-        ends = (batch.appended.end_offset for batch in batches if batch.appended is not None)
-        self.written_offset = max(self.written_offset, max(ends, default=0))
-        self._counts.count(batches)
-        self._hand_over(batches)
-
-    def _append(self, batch: Batch) -> None:
-        candidates = self._window.find(batch)
-        if candidates:
-            self._tail.write_out()  # the original may still be in the buffer
-            batch.appended = find_original(self._segments.log, batch, self._window.find(batch), self._dead_end)
-        if batch.appended is None:
-            self._tail.append(batch)
-
-    def _hand_over(self, batches: list[Batch]) -> None:
-        end = self.written_offset
-        written = Written(batches, end, self._tail.take_dirty(), self._tail.store_timestamp, len(batches))
+    def _hand_over(self, written: Written) -> None:
+        """Pass a written group on to the flusher, and answer the batches that do not wait for it."""
         if not self._is_sync:
             self._commit(written)
             written = written._replace(batches=[])
-        elif not all(batch.waits_for_flush for batch in batches):
-            self._answer_written(batches)
-            written = written._replace(batches=[batch for batch in batches if batch.waits_for_flush])
+        elif not all(batch.waits_for_flush for batch in written.batches):
+            self._answer_written(written.batches)
+            written = written._replace(batches=[batch for batch in written.batches if batch.waits_for_flush])
         self._flusher.hand_over(written)
-        if self._tail.take_roll() is not None:
+        self._plan_background_work()
+
+    def _plan_background_work(self) -> None:
+        tail = self._appender.tail
+        if tail.take_roll() is not None:
             self._keeper.rolled(self.snapshot())
-        file_end = self._segments.end_of_file(self._tail.position)
-        if file_end - self._tail.position <= self._segments.size // 2:
+        file_end = self._segments.end_of_file(tail.position)
+        if file_end - tail.position <= self._segments.size // 2:
             self._keeper.prepare(file_end)
 
     def _answer_written(self, batches: list[Batch]) -> None:
@@ -281,17 +242,14 @@ class CommitLog:
     # -- commit, by the flusher (sync) or the appender (async) -------------------------------------------------------
 
     def _flushed(self, written: Written) -> None:
-        self._checkpoint.set(Field.PHYSIC_MESSAGE_TIMESTAMP, written.store_timestamp)
-        self._flushed_words.set(written.end)
+        self._published.flush(written.end, store_timestamp=written.store_timestamp)
         if self._is_sync:
             self._commit(written)
         else:
             self._keeper.committed()  # a snapshot may wait for this flush
 
     def _commit(self, written: Written) -> None:
-        if written.end > self._checkpoint.committed_offset:
-            self._checkpoint.set(Field.CONFIRM_PHYSICAL_OFFSET, written.end)
-            wake(self._checkpoint.committed_word_address())
+        if self._published.commit(written.end):
             self._keeper.committed()
         self._call_loop(lambda: self._complete(written.batches, written.end))
 

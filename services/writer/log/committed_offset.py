@@ -1,8 +1,33 @@
-"""Committed: the event loop's copy of the committed offset, and waiting for it to move."""
+"""The flushed and the committed offset: in the words that other processes read, and on the event loop."""
 
 from __future__ import annotations
 
 import asyncio
+
+from tidemark.store.checkpoint import Checkpoint, Field
+from tidemark.store.flushed import Flushed
+from tidemark.store.wake import wake
+
+
+class PublishedOffsets:
+    """The two offsets in the store's mapped files. The flusher, or in `async` mode the appender, moves them."""
+
+    def __init__(self, checkpoint: Checkpoint, flushed: Flushed) -> None:
+        self._checkpoint = checkpoint
+        self._flushed = flushed
+
+    def flush(self, end: int, *, store_timestamp: int) -> None:
+        """Publish that the log is synced up to *end*; *store_timestamp* (ms) is the last record's."""
+        self._checkpoint.set(Field.PHYSIC_MESSAGE_TIMESTAMP, store_timestamp)
+        self._flushed.set(end)
+
+    def commit(self, end: int) -> bool:
+        """Publish *end* as the committed offset and wake other processes. Return False if it is not greater."""
+        if end <= self._checkpoint.committed_offset:
+            return False
+        self._checkpoint.set(Field.CONFIRM_PHYSICAL_OFFSET, end)
+        wake(self._checkpoint.committed_word_address())
+        return True
 
 
 class Committed:

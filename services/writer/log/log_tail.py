@@ -219,3 +219,7 @@ class LogTail:
         """Return the start of the file after the last roll, if there was a roll since the last call."""
         rolled, self.rolled_at = self.rolled_at, None
         return rolled
+
+    def close(self) -> None:
+        """Stop the thread that prefetches pages. No append may follow."""
+        self._pages.close()

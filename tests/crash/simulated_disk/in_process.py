@@ -7,12 +7,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from services.writer.composition import compose
 from services.writer.config import WriterSettings
 from services.writer.log.open_store import close_store, open_store, release_store
 from services.writer.rpc.access_interceptor import CALLER
-from services.writer.server import WriterServer
 from tests.integration.writer.harness import ADVERTISED
+from tidemark.access.guard import Guard
 from tidemark.access.identity import Presented
+from tidemark.access.rate_limits import RateLimits
 from tidemark.errors import StoreError
 from tidemark.store.storage import DiskStorage, Storage
 from tidemark.v1 import commit_log_pb2 as pb
@@ -52,11 +54,11 @@ class InProcessWriter:
         return WriterSettings(store_root=root, **given)
 
     async def _start(self) -> None:
-        self._server = WriterServer(self.settings, self.store)
-        self._server._put_together()
-        self.commit_log = self._server._commit_log
-        self._service = self._server._service
-        self._topics = self._server._topic_service
+        self._guard = Guard(None, RateLimits(), None)
+        self._parts = compose(self.settings, self.store, port=0, on_failure=lambda: None)
+        self.commit_log = self._parts.commit_log
+        self._service = self._parts.commit_log_service
+        self._topics = self._parts.topic_service
         self.commit_log.start()
 
     def __enter__(self) -> Self:
@@ -71,7 +73,7 @@ class InProcessWriter:
         """Append all concurrently; return the answer to each."""
 
         async def all_of_them() -> list[pb.AppendBatchResponse | StoreError]:
-            CALLER.set(self._server.guard.admit(Presented(None, None), address="127.0.0.1", action="AppendBatch"))
+            CALLER.set(self._guard.admit(Presented(None, None), address="127.0.0.1", action="AppendBatch"))
             calls = [self._service.AppendBatch(request, _CONTEXT) for request in requests]
             answers = await asyncio.gather(*calls, return_exceptions=True)
             for answer in answers:
@@ -89,7 +91,7 @@ class InProcessWriter:
 
     def expire(self) -> int:
         """Run retention once; return the number of deleted log files."""
-        return self._server._retention.run_once()
+        return self._parts.retention.run_once()
 
     def close(self) -> None:
         """Stop in order."""
@@ -105,7 +107,7 @@ class InProcessWriter:
         async def stop() -> None:
             self._service.close()
             await self.commit_log.close()
-            self._server._reader.close()
+            self._parts.reader.close()
 
         self._runner.run(stop())
         self._runner.close()

@@ -55,7 +55,7 @@ def test_a_refusal_tells_the_id(writer: RunningWriter) -> None:
 
 def test_a_failure_is_logged_under_the_id(writer: RunningWriter, monkeypatch: pytest.MonkeyPatch) -> None:
     """The event is `request_failed`; the failure is a bug."""
-    monkeypatch.setattr(writer._server._topic_service, "_topics", None)
+    monkeypatch.setattr(writer._server.parts.topic_service, "_topics", None)
     with capture_logs(processors=[merge_contextvars]) as logs, pytest.raises(grpc.RpcError) as failed:
         writer.topics.ListTopics(topics_pb2.ListTopicsRequest(), metadata=(("x-request-id", "mine-3"),))
     assert failed.value.code() is grpc.StatusCode.INTERNAL

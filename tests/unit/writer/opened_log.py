@@ -4,26 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from services.writer.batch.batch import Batch
-from services.writer.batch.record_encoder import Encoder
+from services.writer.composition import compose_commit_log
 from services.writer.config import WriterSettings
-from services.writer.dedup.recent_batches import Window
 from services.writer.log.append_counts import AppendCounts
-from services.writer.log.background_chores import Keeper
-from services.writer.log.commit_log import CommitLog
-from services.writer.log.disk_guard import DiskGuard
-from services.writer.log.log_tail import LogTail
 from services.writer.log.open_store import OpenStore, close_store, open_store, release_store
-from services.writer.log.page_preallocation import PagesAhead
 from services.writer.topics.topic_table import TopicTable
 from tests.builders import STORE_HOST
-from tidemark.errors import FlushFailedError, StoreError
+from tidemark.errors import FlushFailedError
 from tidemark.store.storage import DiskStorage
 
 LONG_S = 20.0
@@ -52,45 +46,8 @@ class OpenedLog:
         self.failed = asyncio.Event()
         self.counts = AppendCounts(max_topics=100)
         self.topics = TopicTable(store.paths, store.storage, auto_create=True, default_queues=4)
-        pages, recovered = PagesAhead(store.segments.log), store.recovered
-        window = Window(settings.idempotence_window_batches, recovered.tail_keys)
-
-        def make_keeper(flushed_offset: Callable[[], int], on_failure: Callable[[StoreError], None]) -> Keeper:
-            return Keeper(
-                store.segments,
-                store.make_committed_durable,
-                store.storage,
-                store.snapshot_path,
-                interval_s=0.01,
-                flushed_offset=flushed_offset,
-                on_failure=on_failure,
-            )
-
-        tail = LogTail(
-            store.segments,
-            Encoder(STORE_HOST),
-            recovered.offsets,
-            window,
-            DiskGuard(store.paths.root, settings.min_free_disk_bytes),
-            store.journal,
-            pages,
-            position=recovered.end,
-            store_timestamp=recovered.store_timestamp,
-            buffer_size=settings.write_buffer_size_bytes,
-        )
-        self.log = CommitLog(
-            settings,
-            segments=store.segments,
-            tail=tail,
-            window=window,
-            checkpoint=store.checkpoint,
-            flushed=store.flushed,
-            journal=store.journal,
-            pages=pages,
-            counts=self.counts,
-            dead_end=self.topics.dead_end,
-            make_keeper=make_keeper,
-            on_failure=self.failed.set,
+        self.log = compose_commit_log(
+            settings, store, STORE_HOST, self.counts, self.topics.dead_end, on_failure=self.failed.set
         )
         self.log.start()
 

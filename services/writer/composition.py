@@ -1,0 +1,168 @@
+"""Composition: builds the parts of a writer from its settings and its open store. Nothing here starts a thread."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
+
+from tidemark.format.host import encode_host
+from tidemark.format.tags import MAX_DELAY_LEVEL, SCHEDULE_TOPIC
+from tidemark.store.mapped_file_queue import MappedFileQueue
+from tidemark.store.multi_path_mapped_file_queue import open_log
+
+from .admission.admission import Admission, Limits
+from .batch.batch import QueueKey
+from .batch.record_encoder import Encoder
+from .config import WriterSettings
+from .dedup.recent_batches import Window
+from .delay.delivery import Delivery
+from .delay.schedule_reader import DelayQueues
+from .delay.scheduler import Scheduler
+from .log.append_counts import AppendCounts
+from .log.commit_log import CommitLog
+from .log.disk_guard import DiskGuard
+from .log.group_appender import GroupAppender
+from .log.log_tail import LogTail
+from .log.open_store import OpenStore
+from .log.page_preallocation import PagesAhead
+from .metrics import WriterMetrics
+from .retention.retention_thread import Retention
+from .retention.trusted_clock import AgeClock
+from .rpc.append_times import AppendTimes
+from .rpc.commit_log_service import CommitLogService, Identity
+from .rpc.committed_bytes import LogReader
+from .rpc.send_back import SendBack
+from .rpc.topic_service import TopicService
+from .topics.topic_table import TopicTable
+
+if TYPE_CHECKING:
+    from tidemark.tracing.exporting import Tracing
+
+    from .rpc.append_spans import AppendSpans
+
+
+class WriterParts(NamedTuple):
+    """The parts that the server starts and stops."""
+
+    commit_log: CommitLog
+    reader: LogReader
+    retention: Retention
+    scheduler: Scheduler
+    commit_log_service: CommitLogService
+    topic_service: TopicService
+    metrics: WriterMetrics
+
+
+def compose(
+    settings: WriterSettings,
+    store: OpenStore,
+    *,
+    port: int,
+    tracing: Tracing | None = None,
+    on_failure: Callable[[], None],
+) -> WriterParts:
+    """Build all parts. Call it on the event loop.
+
+    port: the bound port, part of the advertised address. on_failure: called on the event loop when the log fails.
+    """
+    advertised = settings.advertised_host(port)
+    store_host = encode_host(advertised)
+    counts, times = AppendCounts(settings.metrics_max_topics), AppendTimes(settings.append_warning_ms)
+    topics = TopicTable(
+        store.paths, store.storage, auto_create=settings.auto_create_topics, default_queues=settings.default_queues
+    )
+    commit_log = compose_commit_log(settings, store, store_host, counts, topics.dead_end, on_failure)
+    reader = LogReader(lambda: _open_log(store))
+    retention = _compose_retention(settings, store, commit_log, reader)
+    scheduler = _compose_scheduler(settings, store, Delivery(commit_log, topics, store_host))
+    service = CommitLogService(
+        settings,
+        Identity(store.term, store_host, str(advertised)),
+        commit_log,
+        topics,
+        Admission(Limits(settings.max_message_size_bytes, store.segments.size), store_host),
+        reader,
+        counts,
+        times,
+        SendBack(commit_log, topics, reader, store_host, settings.max_reconsume_times),
+        on_delayed=scheduler.appended,
+        free_disk_bytes=lambda: store.free_bytes(store.paths.root),
+        spans=_compose_spans(tracing),
+    )
+    topic_service = TopicService(
+        topics, store.recovered.offsets, commit_log, store_name=settings.store_name, address=str(advertised)
+    )
+    metrics = WriterMetrics(store, commit_log, retention, counts, times)
+    return WriterParts(commit_log, reader, retention, scheduler, service, topic_service, metrics)
+
+
+def compose_commit_log(
+    settings: WriterSettings,
+    store: OpenStore,
+    store_host: bytes,
+    counts: AppendCounts,
+    dead_end: Callable[[str], int],
+    on_failure: Callable[[], None],
+) -> CommitLog:
+    """Build the commit log and what it appends with. store_host: encoded host of the writer, 8 or 20 bytes."""
+    recovered, log = store.recovered, store.segments.log
+    window = Window(settings.idempotence_window_batches, recovered.tail_keys)
+    tail = LogTail(
+        store.segments,
+        Encoder(store_host),
+        recovered.offsets,
+        window,
+        DiskGuard(store.paths.root, settings.min_free_disk_bytes, look=store.free_bytes),
+        store.journal,
+        PagesAhead(log),
+        position=recovered.end,
+        store_timestamp=recovered.store_timestamp,
+        buffer_size=settings.write_buffer_size_bytes,
+    )
+    return CommitLog(settings, store, GroupAppender(log, tail, window, counts, dead_end), on_failure)
+
+
+def _compose_retention(
+    settings: WriterSettings, store: OpenStore, commit_log: CommitLog, reader: LogReader
+) -> Retention:
+    return Retention(
+        settings.retention,
+        store.segments.log,
+        store.paths,
+        store.snapshot_path,
+        term=store.term.number,
+        interval_s=settings.retention_interval_ms / 1000,
+        open_log=lambda: _open_log(store),
+        ask_for_snapshot=commit_log.ask_for_snapshot,
+        on_deleted=reader.let_go,
+        on_failure=commit_log.fail,
+        clock=AgeClock(grace_ms=settings.retention_clock_grace_ms),
+    )
+
+
+def _compose_scheduler(settings: WriterSettings, store: OpenStore, delivery: Delivery) -> Scheduler:
+    offsets = store.recovered.offsets
+    return Scheduler(
+        lambda: DelayQueues(store.paths),
+        delivery,
+        store.paths.delay_offsets,
+        store.storage,
+        next_offsets={
+            level: offsets.next(QueueKey(SCHEDULE_TOPIC, level - 1)) for level in range(1, MAX_DELAY_LEVEL + 1)
+        },
+        log_end=store.recovered.end,
+        save_interval_ms=settings.delay_offset_interval_ms,
+    )
+
+
+def _compose_spans(tracing: Tracing | None) -> AppendSpans | None:
+    if tracing is None:
+        return None
+    from .rpc.append_spans import AppendSpans  # OpenTelemetry is imported only if traces are on
+
+    return AppendSpans(tracing.tracer)
+
+
+def _open_log(store: OpenStore) -> MappedFileQueue:
+    """Open the log's files again, read-only."""
+    return open_log(store.paths.log_folders, store.segments.size)
