@@ -80,9 +80,9 @@ def durable_marks_before_sync(patch: pytest.MonkeyPatch) -> Storage:
     def sync(marks: Any) -> None:
         with marks._lock:
             built = marks._built()
-            touched = marks._shard.take_touched()
+            sync_files = marks._shard.take_sync()
         marks._marks.publish_durable(marks._number, built)
-        marks._shard.flush(touched)
+        sync_files()
 
     patch.setattr(DurableMarks, "_sync", sync)
     return DiskStorage()

@@ -4,59 +4,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Any, Protocol
 
-from tidemark.index.rebuild_request import RebuildRequest
 from tidemark.store.marks import Marks
 
-
-class Shard(Protocol):
-    """One shard's derived files: a shard of queues, or the key index."""
-
-    damages: int
-    oddities: int
-
-    def checker(self) -> Any:
-        """Return the checker for this shard's walk over the log."""
-
-    def begin(self, mark: int, *, intended: int) -> int:
-        """Take over at *mark* and return the physical offset to build from."""
-
-    def disown(self) -> None:
-        """Continue in files that the previous holder, which may resume, does not have open."""
-
-    def sync_from(self, mark: int) -> None:
-        """Sync files that another process may have written for records at or above *mark*."""
-
-    def resume_at(self, physical_end: int) -> int:
-        """Return the physical offset to build from after `truncate` at *physical_end*."""
-
-    def truncate(self, physical_end: int, marks: Marks) -> None:
-        """Drop everything at or above *physical_end*. After a kill at any step, the next holder repeats it."""
-
-    def begin_rebuild(self, request: RebuildRequest, position: int) -> None:
-        """Build only the requested files, starting at *position*, until `end_rebuild`."""
-
-    def end_rebuild(self) -> None:
-        """Build all files again."""
-
-    def expire(self, log_min: int) -> int:
-        """Delete files whose records are all below *log_min* and return how many."""
-
-    def hold_back(self, part: Any) -> bool:
-        """Return True if *part* was taken to be built with the next one, where that costs less than one by one."""
-
-    def apply(self, part: Any) -> int:
-        """Build the parts held back, then *part*, and return the count of records or keys."""
-
-    def take_touched(self) -> Any:
-        """Return the files written since the last call, as the argument of `flush`."""
-
-    def flush(self, touched: Any) -> None:
-        """Sync *touched*."""
-
-    def close(self) -> None:
-        """Close all files."""
+from .shard import Shard
 
 
 class DurableMarks:
@@ -120,8 +71,8 @@ class DurableMarks:
     def _sync(self) -> None:
         with self._lock:
             built = self._built()
-            touched = self._shard.take_touched()
-        self._shard.flush(touched)
+            sync = self._shard.take_sync()
+        sync()
         if self._abandoned:  # another sync of a file may have failed; this one then succeeds without its pages
             return
         self._confirm()

@@ -15,7 +15,7 @@ from tidemark.errors import DiskFullError
 from tidemark.store.storage import Storage, replace_file
 
 from ..plan import EpochPlan
-from .durable_marks import Shard
+from .shard import Shard
 
 _LOOK_EVERY_S = 5.0
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from tidemark.format.check import Checker, Crc
 from tidemark.index.key_index import KeyIndex
 from tidemark.index.log_walk import LogPart
@@ -93,15 +95,10 @@ class IndexShard:
         """Name of the newest index file, as a number; 0 if there is none."""
         return self._index.newest_file
 
-    def take_touched(self) -> bool:
-        """Return True if anything was written since the last call. The caller flushes it."""
-        touched, self._index.touched = self._index.touched, False
-        return touched
-
-    def flush(self, touched: bool) -> None:
-        """Sync the newest file if *touched*."""
-        if touched:
-            self._index.flush()
+    def take_sync(self) -> Callable[[], None]:
+        """Return a function that syncs the newest file, if it was written since the last call."""
+        written, self._index.touched = self._index.touched, False
+        return self._index.flush if written else lambda: None
 
     def close(self) -> None:
         """Close the newest file."""

@@ -20,12 +20,13 @@ from tidemark.store.storage import Storage
 
 from ..committed import CommittedOffset
 from ..plan import EpochPlan
-from .durable_marks import DurableMarks, Shard
+from .durable_marks import DurableMarks
 from .expiry import Expiry
 from .hand_over import HandOver
 from .index_shard import IndexShard
 from .queue_shard import QueueShard
 from .rebuilding import request_path, take_request
+from .shard import Shard
 
 
 def executor_name() -> str:
@@ -153,7 +154,7 @@ class ShardBuilder:
     def _end_rebuild_if_done(self) -> None:
         if self._rebuild is None or self.position < self._rebuild_end:
             return
-        self._shard.flush(self._shard.take_touched())
+        self._shard.take_sync()()
         self._storage.unlink(request_path(self._plan, self._number))
         self._shard.end_rebuild()
         self._progress.rebuilt += max(1, len(self._rebuild.queues))

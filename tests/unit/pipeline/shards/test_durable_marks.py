@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +18,10 @@ from tidemark.store.storage import DiskStorage
 class UnsyncedShard:
     """A shard whose sync fails, with only the methods that durable marks use."""
 
-    def take_touched(self) -> bool:
-        return True
+    def take_sync(self) -> Callable[[], None]:
+        return self._fail
 
-    def flush(self, touched: bool) -> None:
+    def _fail(self) -> None:
         raise FlushFailedError("fdatasync failed: input/output error")
 
 
