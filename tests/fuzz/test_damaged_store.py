@@ -116,7 +116,7 @@ async def ask(root: Path) -> None:
                 if answer.status_code >= 400:
                     assert answer.json()["reason"] in BY_REASON, (question, answer.text)
     finally:
-        await app.state.facade.close()
+        await app.state.service.close()
 
 
 @fuzz(few=12, at_once=25, data=st.data())

@@ -27,8 +27,9 @@ from .routes import pull_many as routes_many_queues
 from .routes import retry as routes_retry
 from .routes import status as routes_status
 from .routes import topics as routes_topics
+from .state.housekeeping import close_deleted_files, remove_expired_members
 from .state.metrics import MetricsMiddleware
-from .state.service_state import Facade
+from .state.service_state import ServiceState
 from .web import openapi, problems
 from .web.request_id_middleware import RequestIdMiddleware
 
@@ -77,29 +78,29 @@ def create_app(
         guard: None if every caller may do everything.
         tracing: None if traces are off.
     """
-    facade = Facade(settings, tls, guard)
+    state = ServiceState(settings, tls, guard)
 
     @contextlib.asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         await asyncio.to_thread(warm_up)
         settle_memory()
-        facade.watcher.start()
+        state.watcher.start()
         for_ever = [
-            facade.let_go_of_deleted(),
-            facade.let_go_of_expired(),
+            close_deleted_files(state),
+            remove_expired_members(state),
             *([] if tls is None else [tls.follow()]),
-            *facade.guard.followers(),
+            *state.guard.followers(),
         ]
         tasks = [asyncio.create_task(loop) for loop in for_ever]
         yield
         for task in tasks:
             task.cancel()
-        await facade.close()
+        await state.close()
 
     app = FastAPI(
         title="Tidemark query", version=_API_VERSION, description=_ABOUT, lifespan=lifespan, telemetry=_NO_TELEMETRY
     )
-    app.state.facade = facade
+    app.state.service = state
     app.state.pull_spans = None  # traces are off
     # `include_router` would match each path one level deeper. FastAPI's own pages come after these routes.
     app.router.routes[:0] = [route for routes in _ROUTES for route in routes.router.routes]
@@ -107,16 +108,16 @@ def create_app(
         app.router.routes += routes_console.routes()
     problems.install(app)
     openapi.describe(app)
-    app.add_middleware(MetricsMiddleware, metrics=facade.metrics)
+    app.add_middleware(MetricsMiddleware, metrics=state.metrics)
     if tracing is not None:
-        _add_spans(app, facade, tracing.tracer)
+        _add_spans(app, state, tracing.tracer)
     app.add_middleware(RequestIdMiddleware)
     return app
 
 
-def _add_spans(app: FastAPI, facade: Facade, tracer: Tracer) -> None:
+def _add_spans(app: FastAPI, state: ServiceState, tracer: Tracer) -> None:
     from .pull.pull_spans import PullSpans
     from .web.request_span_middleware import RequestSpanMiddleware
 
     app.add_middleware(RequestSpanMiddleware, tracer=tracer)
-    app.state.pull_spans = PullSpans(tracer, limit=facade.settings.trace_max_messages)
+    app.state.pull_spans = PullSpans(tracer, limit=state.settings.trace_max_messages)

@@ -22,7 +22,7 @@ from tidemark.tracing.opening import open_tracing
 from .app import create_app
 from .config import QuerySettings
 from .memory_limits import limit_memory
-from .state.service_state import Facade
+from .state.service_state import ServiceState
 from .web.limited_protocol import ConnectionLimits, LimitedHttpProtocol, limited
 from .web.tls_protocol import TlsProtocol
 
@@ -37,7 +37,7 @@ class QueryServer(uvicorn.Server):
         tls = settings.open_tls(settings.query_listen, tell_reload)
         self._tracing = open_tracing(settings, "query")
         app = create_app(settings, tls, settings.open_guard("query"), self._tracing)
-        self._facade: Facade = app.state.facade
+        self._state: ServiceState = app.state.service
         self._drain_s = settings.drain_ms / 1000
         self._stop_at = float("inf")
         limits = ConnectionLimits.of(settings, connections_within(settings.max_connections))
@@ -69,12 +69,12 @@ class QueryServer(uvicorn.Server):
                 for bound in server.sockets:
                     host, port = bound.getsockname()[:2]
                     address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-                    root = str(self._facade.store.paths.root)
+                    root = str(self._state.store.paths.root)
                     _log.info("query_started", address=address, tls=self.config.ssl is not None, store_root=root)
 
     def stop(self) -> None:
         """Stop the server; waiting requests are answered with the data available."""
-        self._facade.watcher.stop()
+        self._state.watcher.stop()
         self.should_exit = True
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
@@ -86,11 +86,11 @@ class QueryServer(uvicorn.Server):
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Handle a stop signal. (uvicorn's handler raises it again after the stop; then the exit status is not 0.)"""
         self.force_exit = self.should_exit and sig == signal.SIGINT  # a second Ctrl-C
-        if self._drain_s and not self._facade.is_draining:
+        if self._drain_s and not self._state.is_draining:
             self._stop_at = time.monotonic() + self._drain_s
         else:
             self.stop()
-        self._facade.is_draining = True
+        self._state.is_draining = True
 
     async def on_tick(self, counter: int) -> bool:
         """Stop when the time to drain is over. uvicorn calls this ten times a second."""

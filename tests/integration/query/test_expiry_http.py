@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import itertools
 import os
 import shutil
@@ -15,7 +16,8 @@ from typing import Any
 import httpx
 import pytest
 
-from services.indexer.query.state.service_state import Facade
+from services.indexer.query import app
+from services.indexer.query.state.housekeeping import close_deleted_files
 from tests.built_store import BuiltStore
 from tests.query_server import serve_query
 from tidemark.read.queue_reader import QueueBounds, QueueReader
@@ -325,8 +327,7 @@ def test_readers_of_every_kind_go_on_while_files_vanish(root: Path, client: http
 
 def test_an_idle_service_lets_go_of_deleted_files(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Otherwise the disk space is not freed until the next request."""
-    real = Facade.let_go_of_deleted
-    monkeypatch.setattr(Facade, "let_go_of_deleted", lambda facade: real(facade, every_s=0.05))
+    monkeypatch.setattr(app, "close_deleted_files", functools.partial(close_deleted_files, every_s=0.05))
 
     def held() -> list[str]:
         found = []

@@ -13,7 +13,7 @@ import httpx
 import pyarrow as pa
 import pytest
 
-from services.indexer.query.state.service_state import Facade
+from services.indexer.query.state.read_threads import ReadThreads
 from tests.built_store import BuiltStore
 from tests.query_server import serve_query
 from tidemark.store.originals.terms import machine_boot_id
@@ -183,13 +183,13 @@ def test_arrow(client: httpx.Client) -> None:
 def test_columns_by_a_brokers_rules_are_made_on_a_thread(client: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
     """They need Python code for each message, which would block the event loop; other columns are made on the loop."""
     in_place: list[object] = []
-    read_in_place = Facade.read_in_place
+    read_in_place = ReadThreads.read_in_place
 
-    def noted(facade: Facade, function: Callable[[], Any]) -> Coroutine[Any, Any, Any]:
+    def noted(reads: ReadThreads, function: Callable[[], Any]) -> Coroutine[Any, Any, Any]:
         in_place.append(function)
-        return read_in_place(facade, function)
+        return read_in_place(reads, function)
 
-    monkeypatch.setattr(Facade, "read_in_place", noted)
+    monkeypatch.setattr(ReadThreads, "read_in_place", noted)
     for semantics, count in (("rocketmq", 0), ("tidemark", 1)):
         response = client.get(
             QUEUE,

@@ -7,9 +7,9 @@ import pytest
 from structlog.contextvars import merge_contextvars
 from structlog.testing import capture_logs
 
-from services.indexer.query.state.service_state import Facade
 from tidemark.client import Query
 from tidemark.errors import TopicNotFoundError
+from tidemark.read.store_reader import StoreReader
 
 pytestmark = pytest.mark.integration
 
@@ -38,7 +38,7 @@ def test_a_bug_is_logged_and_answered_under_the_id(client: httpx.Client, monkeyp
     def fail(*_: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(Facade, "position", fail)
+    monkeypatch.setattr(StoreReader, "watermark", fail)
     with capture_logs(processors=[merge_contextvars]) as logs:
         answer = client.get("/v1/watermark", headers={"X-Request-Id": "mine-3"})
     assert (answer.status_code, answer.json()["request_id"]) == (500, "mine-3")

@@ -11,7 +11,7 @@ import httpx
 
 from services.indexer.query.app import create_app
 from services.indexer.query.config import QuerySettings
-from services.indexer.query.state.service_state import Facade
+from services.indexer.query.state.service_state import ServiceState
 from tests.built_store import BuiltStore
 from tidemark.access.guard import Guard
 from tidemark.tracing.exporting import Tracing
@@ -32,7 +32,7 @@ class ServedApp:
     ) -> None:
         self._runner = asyncio.Runner()
         self.app = create_app(QuerySettings(store_root=built.root, **settings), None, guard, tracing)
-        self.facade: Facade = self.app.state.facade
+        self.state: ServiceState = self.app.state.service
         self.client = httpx.AsyncClient(transport=httpx.ASGITransport(self.app), base_url="http://query")
         self.run(self._start())
 
@@ -41,11 +41,11 @@ class ServedApp:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.run(self.client.aclose())
-        self.run(self.facade.close())
+        self.run(self.state.close())
         self._runner.close()
 
     async def _start(self) -> None:
-        self.facade.watcher.start()
+        self.state.watcher.start()
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Return the outcome of *work* on the application's event loop."""
@@ -65,7 +65,7 @@ class ServedApp:
         async def both() -> httpx.Response:
             async with asyncio.timeout(WAIT_S):
                 asked = asyncio.create_task(self.client.request(method, path, **more))
-                while not self.facade.watcher.waiting:
+                while not self.state.watcher.waiting:
                     assert not asked.done(), asked.result().text
                     await asyncio.sleep(0)
                 act()

@@ -14,7 +14,8 @@ from tidemark.read.cached import FEW_BYTES, FEW_MESSAGES
 from tidemark.read.unit_run import UnitsGoneError
 from tidemark.read.watermark import Watermark
 
-from ..state.service_state import Facade, steady
+from ..state.read_threads import steady
+from ..state.service_state import ServiceState
 from .pull_response import PullBody
 from .pulled import Limits, Pulled
 from .queue_pull import Now, QueuePull
@@ -36,8 +37,10 @@ class ManyQueues:
         refuse: makes a queue's part from the error that it raised.
     """
 
-    def __init__(self, facade: Facade, pulls: Sequence[QueuePull], limits: Limits, make: Make, refuse: Refuse) -> None:
-        self._facade = facade
+    def __init__(
+        self, state: ServiceState, pulls: Sequence[QueuePull], limits: Limits, make: Make, refuse: Refuse
+    ) -> None:
+        self._state = state
         self._pulls = list(enumerate(pulls))
         self._limits = limits
         self._make = make
@@ -56,24 +59,24 @@ class ManyQueues:
         pulls = self._pulls
         in_place = self._limits.wait_ms > 0 and len(pulls) <= _FEW_QUEUES and steady(self._are_at_known_end)
         while True:
-            parts = await (self._facade.read_in_place if in_place else self._facade.read)(
+            parts = await (self._state.reads.read_in_place if in_place else self._state.reads.read)(
                 functools.partial(self._look, pulls)
             )
             if parts or time.monotonic() >= deadline:
                 break
             pulls = [(number, pull) for number, pull in pulls if pull.ahead > 0]
             if not pulls:
-                if not await self._facade.wait(request, self._has_any_grown, deadline):
+                if not await self._state.watcher.wait_for_request(request, self._has_any_grown, deadline):
                     break
                 pulls = self._grown
             in_place = self._is_light(pulls)
-        return parts + (await self._facade.read(self._parts_of_moved) if self._moved else [])
+        return parts + (await self._state.reads.read(self._parts_of_moved) if self._moved else [])
 
     def _look(self, pulls: _Numbered) -> list[PullBody]:
         """Return the parts of *pulls*, as many as fit into the answer."""
         parts: list[PullBody] = []
-        limits, room = self._limits, self._facade.settings.query_max_body_bytes
-        now = Now(self._facade.store.watermark(), self._facade.store.log_min)
+        limits, room = self._limits, self._state.settings.query_max_body_bytes
+        now = Now(self._state.store.watermark(), self._state.store.log_min)
         for number, pull in pulls:
             if limits.max_messages <= 0 or limits.max_bytes <= 0 or room <= 0:
                 self.looked_at = number
@@ -127,7 +130,7 @@ class ManyQueues:
         if now < self._not_before:
             return False
         self._grown = self._pulls  # if the next lines raise, all queues are read, and the read reports the error
-        seen = Now(watermark, self._facade.store.log_min)
+        seen = Now(watermark, self._state.store.log_min)
         self._grown = [(number, pull) for number, pull in self._pulls if _has_grown(pull, seen)]
         took_s = time.monotonic() - now
         if took_s > _LONG_S:

@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from tidemark.errors import StoreError
 
-from ..state.service_state import Facade
+from ..state.service_state import ServiceState
 from ..web.chunked_response import Pieces, PiecesResponse
 from ..web.problems import MEDIA_TYPE, of_store_error
 from .pull_response import BodyFormat, PullBody
@@ -18,16 +18,16 @@ from .pull_response import BodyFormat, PullBody
 _HEADERS = {"Cache-Control": "no-store", "Vary": "Accept"}
 
 
-def response_of(parts: Sequence[PullBody], looked_at: int, body_format: BodyFormat, facade: Facade) -> Response:
+def response_of(parts: Sequence[PullBody], looked_at: int, body_format: BodyFormat, state: ServiceState) -> Response:
     """Return the whole response."""
     if body_format is BodyFormat.JSON:
-        pieces = _document(parts, looked_at, facade.settings.store_name)
-        return PiecesResponse(pieces, _HEADERS, BodyFormat.JSON.value, facade.answers)
-    headers = {**_HEADERS, "Tidemark-Store": facade.settings.store_name, "Tidemark-Looked-At": str(looked_at)}
+        pieces = _document(parts, looked_at, state.settings.store_name)
+        return PiecesResponse(pieces, _HEADERS, BodyFormat.JSON.value, state.answers)
+    headers = {**_HEADERS, "Tidemark-Store": state.settings.store_name, "Tidemark-Looked-At": str(looked_at)}
     if not parts:
         return Response(None, 204, headers)  # a multipart body needs at least one part
     boundary = secrets.token_hex(16)
-    return PiecesResponse(_multipart(parts, boundary), headers, f"multipart/mixed; boundary={boundary}", facade.answers)
+    return PiecesResponse(_multipart(parts, boundary), headers, f"multipart/mixed; boundary={boundary}", state.answers)
 
 
 def refused_part(error: StoreError, topic: str, queue_id: int) -> PullBody:

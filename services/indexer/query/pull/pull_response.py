@@ -16,7 +16,8 @@ from tidemark.read.messages.message_json import message_json
 from tidemark.read.pull import PullResult
 from tidemark.read.records import Skipped
 
-from ..state.service_state import Facade
+from ..schema.position import position_json
+from ..state.service_state import ServiceState
 from ..web.chunked_response import Pieces, PiecesResponse
 from .pulled import Pulled
 
@@ -94,8 +95,8 @@ class PullBody(NamedTuple):
 class PullAnswerer:
     """Makes the answers to pulls from one queue."""
 
-    def __init__(self, facade: Facade, topic: str, queue_id: int) -> None:
-        self._facade = facade
+    def __init__(self, state: ServiceState, topic: str, queue_id: int) -> None:
+        self._state = state
         self._topic = topic
         self._queue_id = queue_id
 
@@ -103,7 +104,7 @@ class PullAnswerer:
         """Return the whole response. Raises as `body`."""
         body = self.body(pulled, body_format, encoding)
         headers = {"Cache-Control": "no-store", "Vary": "Accept", **body.headers}
-        return PiecesResponse(body.pieces, headers, body.media_type, self._facade.answers)
+        return PiecesResponse(body.pieces, headers, body.media_type, self._state.answers)
 
     def body(self, pulled: Pulled, body_format: BodyFormat, encoding: BodyEncoding) -> PullBody:
         """Return the body of the answer.
@@ -113,7 +114,7 @@ class PullAnswerer:
         """
         pieces: Pieces
         as_broker = pulled.limits.as_broker
-        limit = self._facade.settings.query_max_body_bytes
+        limit = self._state.settings.query_max_body_bytes
         room = BodyRoom(limit, keep_rest_stored=pulled.result.message_count <= 1 or pulled.limits.max_messages <= 1)
         match body_format:
             case BodyFormat.JSON:
@@ -130,19 +131,19 @@ class PullAnswerer:
         return body
 
     def _count(self, body: PullBody, body_format: BodyFormat, result: PullResult) -> None:
-        metrics = self._facade.metrics
+        metrics = self._state.metrics
         if result.message_count:
             metrics.given.add(self._topic, result.message_count, body.size)
         metrics.bytes.labels(body_format.name.lower()).inc(body.size)
         if result.skipped:
             metrics.skipped.inc(sum(skip.message_count for skip in result.skipped))
-            self._facade.lost_units.note(self._topic, self._queue_id, result.skipped)
+            self._state.lost_units.note(self._topic, self._queue_id, result.skipped)
 
     def _json(self, pulled: Pulled, rows: Pieces) -> Pieces:
         result = pulled.result
         head = orjson.dumps(
             {
-                "store": self._facade.settings.store_name,
+                "store": self._state.settings.store_name,
                 "topic": self._topic,
                 "queue_id": self._queue_id,
                 "status": result.status.value,
@@ -150,7 +151,7 @@ class PullAnswerer:
                 "next_offset": result.next_offset,
                 "min_offset": result.bounds.min_offset,
                 "max_offset": result.bounds.max_offset,
-                **self._facade.position(pulled.watermark),
+                **position_json(pulled.watermark),
                 "max_messages": pulled.limits.max_messages,
                 "max_bytes": pulled.limits.max_bytes,
                 "wait_ms": pulled.limits.wait_ms,
@@ -165,7 +166,7 @@ class PullAnswerer:
         """Return the answer's facts as text, for headers or an Arrow schema's metadata."""
         result, watermark = pulled.result, pulled.watermark
         return {
-            "tidemark.store": self._facade.settings.store_name,
+            "tidemark.store": self._state.settings.store_name,
             "tidemark.topic": self._topic,
             "tidemark.queue_id": str(self._queue_id),
             "tidemark.status": result.status.value,

@@ -17,7 +17,7 @@ from tidemark.read.unit_run import UnitsGoneError
 from tidemark.read.watermark import Watermark
 from tidemark.store.originals.tombstones import Tombstone
 
-from ..state.service_state import Facade
+from ..state.service_state import ServiceState
 from .pulled import Limits, Pulled
 
 A = TypeVar("A")
@@ -34,9 +34,9 @@ class Now(NamedTuple):
 class QueuePull:
     """A pull from one queue. offset: a queue offset, earliest or latest."""
 
-    def __init__(self, facade: Facade, topic: str, queue_id: int, offset: str, limits: Limits) -> None:
-        self._facade = facade
-        self._store = facade.store
+    def __init__(self, state: ServiceState, topic: str, queue_id: int, offset: str, limits: Limits) -> None:
+        self._state = state
+        self._store = state.store
         self.topic = topic
         self.queue_id = queue_id
         self._queue: QueueReader
@@ -68,7 +68,7 @@ class QueuePull:
             self.limits.max_bytes,
             tags=self.limits.tags,
             whole_records=self.limits.whole_records,
-            max_scanned_units=self._facade.settings.query_max_scanned_units,
+            max_scanned_units=self._state.settings.query_max_scanned_units,
             most_in_place=MOST_MESSAGES_AS_COLUMNS if self.limits.as_columns else sys.maxsize,
         )
         if self.limits.as_broker:
@@ -161,7 +161,7 @@ class QueuePull:
         if result.status not in (PullStatus.OFFSET_TOO_SMALL, PullStatus.OFFSET_OVERFLOW_BADLY):
             return
         facts: dict[str, Fact] = {
-            "store": self._facade.settings.store_name,
+            "store": self._state.settings.store_name,
             "topic": self._queue.topic,
             "queue_id": self._queue.queue_id,
             "requested_offset": pulled.requested_offset,

@@ -12,7 +12,8 @@ from starlette.requests import Request
 from tidemark.read.cached import FEW_BYTES, FEW_MESSAGES
 from tidemark.read.watermark import Watermark
 
-from ..state.service_state import Facade, steady
+from ..state.read_threads import steady
+from ..state.service_state import ServiceState
 from .pulled import Pulled
 from .queue_pull import Now, QueuePull
 
@@ -23,8 +24,8 @@ _MOST_RECORDS_BYTES, _MOST_COLUMNS_BYTES = 8 << 20, 4 << 20
 class Puller:
     """Answers one request for messages of one queue."""
 
-    def __init__(self, facade: Facade, queue_pull: QueuePull) -> None:
-        self._facade = facade
+    def __init__(self, state: ServiceState, queue_pull: QueuePull) -> None:
+        self._state = state
         self._pull = queue_pull
 
     async def run(self, request: Request, make: Callable[[Pulled], A]) -> A:
@@ -49,16 +50,16 @@ class Puller:
             self._pull.cursor = seen.result.next_offset
             last = time.monotonic() >= deadline
             if self._pull.cursor >= seen.result.bounds.units_end:
-                last = not await self._facade.wait(request, self._has_grown, deadline)
+                last = not await self._state.watcher.wait_for_request(request, self._has_grown, deadline)
             seen = await self._look_where_it_costs_least(functools.partial(look, last=last))
         return seen[0]
 
     def _has_grown(self, watermark: Watermark) -> bool:
-        return self._pull.has_grown(Now(watermark, self._facade.store.log_min))
+        return self._pull.has_grown(Now(watermark, self._state.store.log_min))
 
     async def _look_where_it_costs_least(self, look: Callable[[], Pulled | tuple[A]]) -> Pulled | tuple[A]:
         """Run *look* on the event loop if the answer is cheap, otherwise on a thread."""
-        return await (self._facade.read_in_place if self._is_light() else self._facade.read)(look)
+        return await (self._state.reads.read_in_place if self._is_light() else self._state.reads.read)(look)
 
     def _is_light(self) -> bool:
         """Return True if the answer takes so little time that the event loop may make it.

@@ -16,7 +16,7 @@ from ..pull.pull_response import json_response
 from ..schema.query_arguments import SCHEMA_REFERENCE, TopicName, refusal
 from ..schema.request_bodies import AppendBody
 from ..schema.responses import AppendAnswer, ProblemAnswer
-from ..state.service_state import facade_of
+from ..state.service_state import state_of
 from ..web.route_access import GuardedRoute
 
 Body = TypeVar("Body", bound=BaseModel)
@@ -112,12 +112,12 @@ async def append(
     A repeated request with the same Idempotency-Key returns the offsets of the first one.
     A body with `body_encoding` `json` is stored exactly as sent, character by character.
     """
-    facade = facade_of(request)
-    raw = await read_body(request, facade.settings.query_max_request_bytes)
+    state = state_of(request)
+    raw = await read_body(request, state.settings.query_max_request_bytes)
     body = parse_json(raw, AppendBody)
     _take_bodies(body, raw)
-    acknowledged, answer = await facade.writer.append(
+    acknowledged, answer = await state.writer.append(
         topic, body, idempotency_key or "", authorization=request.headers.get("authorization")
     )
-    content = {"store": facade.settings.store_name, "topic": topic, **answer}
+    content = {"store": state.settings.store_name, "topic": topic, **answer}
     return json_response(content, 201 if acknowledged else 202)

@@ -8,17 +8,17 @@ from tidemark.errors import QueueIllegalError, TopicNotFoundError
 from tidemark.read.watermark import Watermark
 
 from ..groups.consumer_offsets import ConsumerOffset
-from ..state.service_state import Facade
+from ..state.service_state import ServiceState
 
 
-def offset_json(facade: Facade, watermark: Watermark, offset: ConsumerOffset) -> dict[str, Any]:
+def offset_json(state: ServiceState, watermark: Watermark, offset: ConsumerOffset) -> dict[str, Any]:
     """Return one offset with the bounds of its queue, as GroupOffsetAnswer describes it.
 
     If the group's offset is from a deleted topic of the same name, the result has the new topic's first offset.
     """
-    position = max(offset.offset, facade.store.first_offset(offset.topic, offset.queue_id))
+    position = max(offset.offset, state.store.first_offset(offset.topic, offset.queue_id))
     try:
-        bounds = facade.store.bounds(facade.store.queue(offset.topic, offset.queue_id), watermark)
+        bounds = state.store.bounds(state.store.queue(offset.topic, offset.queue_id), watermark)
     except (TopicNotFoundError, QueueIllegalError, ValueError):
         bounds = None
     return {

@@ -18,7 +18,7 @@ from ..schema.group_responses import GroupAnswer, GroupQueueAnswer, GroupsAnswer
 from ..schema.query_arguments import GroupName, QueueId, TopicName
 from ..schema.request_bodies import OffsetBody
 from ..schema.responses import ProblemAnswer
-from ..state.service_state import Facade, facade_of
+from ..state.service_state import ServiceState, state_of
 from ..web.route_access import GuardedRoute, caller_of
 from .append import described_body, no_arguments, read_json
 from .group_offset_document import offset_json
@@ -31,33 +31,36 @@ _PATH = "/v1/groups/{group}/topics/{topic}/queues/{queue_id}/offset"
 @router.get("/v1/groups", summary="All groups", response_model=GroupsAnswer)
 async def list_groups(request: Request) -> Response:
     """Return the groups that have an offset or members and that the caller may see."""
-    facade, caller = facade_of(request), caller_of(request)
+    state, caller = state_of(request), caller_of(request)
     offsets: dict[str, list[ConsumerOffset]] = {}
-    for offset in await facade.read(lambda: list(facade.offsets.all())):
+    for offset in await state.reads.read(lambda: list(state.offsets.all())):
         offsets.setdefault(offset.group, []).append(offset)
-    states = facade.groups.leases.states()
+    states = state.groups.leases.states()
     summaries = []
     for group in sorted(offsets.keys() | states.keys()):
         if not caller.may(on_group(group, *KNOWN_ACTIONS)):
             continue
         topics = {offset.topic for offset in offsets.get(group, ())}
-        state = states.get(group)
+        group_state = states.get(group)
+        members = _members_json(state, group_state)
         summaries.append(
             {
                 "group": group,
-                "topics": sorted(topics if state is None else topics | state.topics),
+                "topics": sorted(topics if group_state is None else topics | group_state.topics),
                 "queues": len(offsets.get(group, ())),
-                "members": len(state.members) if state is not None else 0 if facade.offsets.is_owner else None,
+                "members": None if members is None else len(members),
             }
         )
-    return json_response({"store": facade.settings.store_name, "groups": summaries})
+    return json_response({"store": state.settings.store_name, "groups": summaries})
 
 
-def _members_json(facade: Facade, state: GroupState | None) -> list[dict[str, Any]] | None:
+def _members_json(state: ServiceState, group_state: GroupState | None) -> list[dict[str, Any]] | None:
     """Return the group's members; None if another process manages the groups."""
-    if state is None:
-        return [] if facade.offsets.is_owner else None
-    return [{**member._asdict(), "holds": [queue._asdict() for queue in member.holds]} for member in state.members]
+    if group_state is None:
+        return [] if state.offsets.is_owner else None
+    return [
+        {**member._asdict(), "holds": [queue._asdict() for queue in member.holds]} for member in group_state.members
+    ]
 
 
 @router.get("/v1/groups/{group}", summary="One group", response_model=GroupAnswer, responses={404: _PROBLEM})
@@ -66,44 +69,44 @@ async def describe_group(request: Request, group: GroupName) -> Response:
 
     `below_min` counts messages that retention deleted before the group read them.
     """
-    facade = facade_of(request)
+    state = state_of(request)
 
     def look() -> Response:
-        offsets = [offset for offset in facade.offsets.all() if offset.group == group]
-        state = facade.groups.leases.state(group)
-        if not offsets and state is None:
+        offsets = [offset for offset in state.offsets.all() if offset.group == group]
+        group_state = state.groups.leases.state(group)
+        if not offsets and group_state is None:
             raise MessageNotFoundError(f"group {group} has no offsets and no members", group=group)
-        watermark = facade.store.watermark()
-        queues = [offset_json(facade, watermark, offset) for offset in offsets]
+        watermark = state.store.watermark()
+        queues = [offset_json(state, watermark, offset) for offset in offsets]
         return json_response(
             {
-                "store": facade.settings.store_name,
+                "store": state.settings.store_name,
                 "group": group,
-                "generation": None if state is None else state.generation,
-                "strategy": None if state is None else state.strategy.value,
-                "members": _members_json(facade, state),
+                "generation": None if group_state is None else group_state.generation,
+                "strategy": None if group_state is None else group_state.strategy.value,
+                "members": _members_json(state, group_state),
                 "lag": sum(queue["lag"] or 0 for queue in queues),
                 "below_min": sum(queue["below_min"] or 0 for queue in queues),
                 "queues": queues,
             }
         )
 
-    return await facade.read(look)
+    return await state.reads.read(look)
 
 
-def _answer(facade: Facade, offset: ConsumerOffset) -> Response:
-    queue = offset_json(facade, facade.store.watermark(), offset)
-    return json_response({"store": facade.settings.store_name, "group": offset.group, **queue})
+def _answer(state: ServiceState, offset: ConsumerOffset) -> Response:
+    queue = offset_json(state, state.store.watermark(), offset)
+    return json_response({"store": state.settings.store_name, "group": offset.group, **queue})
 
 
 @router.get(_PATH, summary="A group's offset in a queue", response_model=GroupQueueAnswer, responses={404: _PROBLEM})
 async def get_offset(request: Request, group: GroupName, topic: TopicName, queue_id: QueueId) -> Response:
     """Return the group's offset in the queue; 404 if it has none."""
-    facade = facade_of(request)
+    state = state_of(request)
 
     def look() -> Response:
-        facade.store.queue(topic, queue_id)
-        offset = facade.offsets.get(group, topic, queue_id)
+        state.store.queue(topic, queue_id)
+        offset = state.offsets.get(group, topic, queue_id)
         if offset is None:
             raise MessageNotFoundError(
                 f"group {group} has no offset in queue {queue_id} of {topic}",
@@ -111,9 +114,9 @@ async def get_offset(request: Request, group: GroupName, topic: TopicName, queue
                 topic=topic,
                 queue_id=queue_id,
             )
-        return _answer(facade, ConsumerOffset(group, topic, queue_id, offset))
+        return _answer(state, ConsumerOffset(group, topic, queue_id, offset))
 
-    return await facade.read(look)
+    return await state.reads.read(look)
 
 
 @router.put(
@@ -130,8 +133,8 @@ async def put_offset(request: Request, group: GroupName, topic: TopicName, queue
     process owns the offsets. 507 `DISK_FULL`: the previous offset is unchanged. 422: the offset is above the queue's
     end; set `force` to allow that.
     """
-    facade = facade_of(request)
-    body = await read_json(request, OffsetBody, facade.settings.query_max_request_bytes)
+    state = state_of(request)
+    body = await read_json(request, OffsetBody, state.settings.query_max_request_bytes)
     offset = ConsumerOffset(group, topic, queue_id, body.offset)
-    await facade.groups.reset(group, [offset], force=body.force)
-    return await facade.read(_answer, facade, offset)
+    await state.groups.reset(group, [offset], force=body.force)
+    return await state.reads.read(_answer, state, offset)

@@ -22,6 +22,7 @@ from tidemark.read.pull import PulledPart
 from tidemark.read.watermark import Watermark
 
 from ..pull.pull_response import json_response, skipped_json
+from ..schema.position import position_json
 from ..schema.query_arguments import (
     MAX_I8,
     MessageArguments,
@@ -33,7 +34,7 @@ from ..schema.query_arguments import (
 )
 from ..schema.responses import MessagesAnswer, ProblemAnswer, SearchAnswer
 from ..schema.search_cursor import decode_cursor, encode_cursor
-from ..state.service_state import Facade, facade_of
+from ..state.service_state import ServiceState, state_of
 from ..web.plain_route import PlainRoute
 from ..web.route_access import caller_of
 
@@ -54,39 +55,42 @@ async def _look_up(
     element: int | None = None,
 ) -> Any:
     """Return (part, watermark) of the record; wait for it if *wait_ms* is not 0."""
-    facade = facade_of(request)
-    deadline = time.monotonic() + min(wait_ms, facade.settings.query_max_wait_ms) / 1000
+    state = state_of(request)
+    deadline = time.monotonic() + min(wait_ms, state.settings.query_max_wait_ms) / 1000
 
     def look() -> tuple[PulledPart, Watermark]:
-        watermark = facade.store.watermark()
+        watermark = state.store.watermark()
         if message_id is not None:
-            return message_of_id(facade.store, watermark, message_id, element), watermark
-        return message_at(facade.store, watermark, physical_offset), watermark
+            return message_of_id(state.store, watermark, message_id, element), watermark
+        return message_at(state.store, watermark, physical_offset), watermark
 
     while True:
         try:
-            return await facade.read_in_place(look)
+            return await state.reads.read_in_place(look)
         except MessageNotYetVisibleError:
-            if not await facade.wait(request, lambda seen: seen.physical_offset > physical_offset, deadline):
+            is_ready = await state.watcher.wait_for_request(
+                request, lambda seen: seen.physical_offset > physical_offset, deadline
+            )
+            if not is_ready:
                 raise
 
 
 def _messages_response(
     request: Request, part: PulledPart, watermark: Watermark, arguments: MessageArguments
 ) -> Response:
-    facade = facade_of(request)
+    state = state_of(request)
     row = part.records.rows[0]
     at = int(row["topic_at"])
     topic = part.records.buffer[at : at + int(row["topic_length"])].tobytes().decode("utf-8", "replace")
     caller_of(request).require(on_topic(topic, *READING))
     as_broker = arguments.semantics is Semantics.ROCKETMQ
-    room = BodyRoom(facade.settings.query_max_body_bytes, keep_rest_stored=True)
+    room = BodyRoom(state.settings.query_max_body_bytes, keep_rest_stored=True)
     return json_response(
         {
-            "store": facade.settings.store_name,
+            "store": state.settings.store_name,
             "topic": topic,
             "queue_id": int(row["queue_id"]),
-            **facade.position(watermark),
+            **position_json(watermark),
             "messages": message_rows(part, arguments.body_encoding, as_broker=as_broker, room=room),
         }
     )
@@ -148,35 +152,35 @@ async def search(request: Request, topic: TopicName) -> Response:
     are appended.
     """
     arguments = read_arguments(request, SearchArguments)
-    facade = facade_of(request)
-    facade.require_store(arguments.store)
+    state = state_of(request)
+    state.require_store(arguments.store)
     if arguments.key is not None and arguments.unique_key is not None:
         raise ArgumentIllegalError("key and unique_key are both set: send one of them", argument="unique_key")
-    return await facade.read(_search, facade, topic, arguments)
+    return await state.reads.read(_search, state, topic, arguments)
 
 
-def _search(facade: Facade, topic: str, arguments: SearchArguments) -> Response:
+def _search(state: ServiceState, topic: str, arguments: SearchArguments) -> Response:
     """Return a page, with fewer messages if the bodies of all would exceed query_max_body_bytes."""
-    facade.store.topic(topic)
-    limit = min(arguments.limit or facade.settings.query_default_limit, facade.settings.query_max_limit)
+    state.store.topic(topic)
+    limit = min(arguments.limit or state.settings.query_default_limit, state.settings.query_max_limit)
     while True:
-        room = BodyRoom(facade.settings.query_max_body_bytes, keep_rest_stored=limit <= 1)
+        room = BodyRoom(state.settings.query_max_body_bytes, keep_rest_stored=limit <= 1)
         try:
-            return _search_page(facade, topic, arguments, limit, room)
+            return _search_page(state, topic, arguments, limit, room)
         except AnswerFullError:
             limit = max(1, limit // 2)
 
 
-def _search_page(facade: Facade, topic: str, arguments: SearchArguments, limit: int, room: BodyRoom) -> Response:
-    settings = facade.settings
-    watermark = facade.store.watermark()
+def _search_page(state: ServiceState, topic: str, arguments: SearchArguments, limit: int, room: BodyRoom) -> Response:
+    settings = state.settings
+    watermark = state.store.watermark()
     as_broker = arguments.semantics is Semantics.ROCKETMQ
     name = f"{topic}\n{arguments.key}\n{arguments.unique_key}\n{arguments.from_ms}\n{arguments.to_ms}\n{as_broker}"
     after = None if arguments.cursor is None else decode_cursor(name, arguments.cursor)
     key = arguments.key or arguments.unique_key
     if key is None:
         page = scan_topic(
-            facade.store,
+            state.store,
             watermark,
             TopicQuery(
                 topic, arguments.from_ms, arguments.to_ms, limit, after=None if after is None else Place(*after)
@@ -195,7 +199,7 @@ def _search_page(facade: Facade, topic: str, arguments: SearchArguments, limit: 
             after=-1 if after is None else after[0],
         )
         find = find_by_key_as_broker if as_broker else find_by_key
-        found = find(facade.store, facade.index, watermark, query)
+        found = find(state.store, state.index, watermark, query)
         parts, skipped = found.parts, found.skipped
         cursor = None if found.after is None else encode_cursor(name, found.after)
     messages = []
@@ -208,7 +212,7 @@ def _search_page(facade: Facade, topic: str, arguments: SearchArguments, limit: 
         {
             "store": settings.store_name,
             "topic": topic,
-            **facade.position(watermark),
+            **position_json(watermark),
             "limit": limit,
             "next_cursor": cursor,
             "skipped": skipped_json(skipped),

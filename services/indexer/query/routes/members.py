@@ -16,7 +16,7 @@ from ..schema.group_responses import GroupOffsetsAnswer, LeaseAnswer
 from ..schema.query_arguments import GroupName, LeaveArguments, MemberId, described, read_arguments
 from ..schema.request_bodies import HeartbeatBody, JoinBody, OffsetsBody
 from ..schema.responses import ProblemAnswer
-from ..state.service_state import Facade, facade_of
+from ..state.service_state import ServiceState, state_of
 from ..web.route_access import GuardedRoute, caller_of
 from .append import described_body, no_arguments, read_json
 from .group_offset_document import offset_json
@@ -28,10 +28,10 @@ _MEMBER = "/v1/groups/{group}/members/{member_id}"
 _HEARTBEATS_A_SESSION = 3
 
 
-def _lease_response(facade: Facade, group: str, told: Told, status: int) -> Response:
+def _lease_response(state: ServiceState, group: str, told: Told, status: int) -> Response:
     lease = told.lease
     content = {
-        "store": facade.settings.store_name,
+        "store": state.settings.store_name,
         "group": group,
         "member_id": lease.member_id,
         "generation": lease.generation,
@@ -62,11 +62,11 @@ async def join(request: Request, group: GroupName) -> Response:
     409 `GROUP_STRATEGY_CONFLICT`: the group's members use another strategy. 503 `STORE_LOCKED`: another query process
     manages the groups.
     """
-    facade = facade_of(request)
-    body = await read_json(request, JoinBody, facade.settings.query_max_request_bytes)
+    state = state_of(request)
+    body = await read_json(request, JoinBody, state.settings.query_max_request_bytes)
     for topic in body.topics:
         caller_of(request).require(on_topic(topic, Action.SUB))
-    return _lease_response(facade, group, await facade.groups.join(group, body), 201)
+    return _lease_response(state, group, await state.groups.join(group, body), 201)
 
 
 @router.put(
@@ -84,9 +84,9 @@ async def heartbeat(request: Request, group: GroupName, member_id: MemberId) -> 
     `holds`; the queue is then given to its new owner. 409 `MEMBER_FENCED`: the caller is no longer a member and must
     join again.
     """
-    facade = facade_of(request)
-    body = await read_json(request, HeartbeatBody, facade.settings.query_max_request_bytes)
-    return _lease_response(facade, group, await facade.groups.heartbeat(group, member_id, body), 200)
+    state = state_of(request)
+    body = await read_json(request, HeartbeatBody, state.settings.query_max_request_bytes)
+    return _lease_response(state, group, await state.groups.heartbeat(group, member_id, body), 200)
 
 
 @router.delete(
@@ -99,7 +99,7 @@ async def heartbeat(request: Request, group: GroupName, member_id: MemberId) -> 
 async def leave(request: Request, group: GroupName, member_id: MemberId) -> Response:
     """Remove the member and release its queues at once. 204 also for an unknown member."""
     arguments = read_arguments(request, LeaveArguments)
-    await facade_of(request).groups.leave(group, member_id, arguments.generation)
+    await state_of(request).groups.leave(group, member_id, arguments.generation)
     return Response(status_code=204, headers={"Cache-Control": "no-store"})
 
 
@@ -117,19 +117,19 @@ async def put_offsets(request: Request, group: GroupName) -> Response:
     409 `GENERATION_STALE`: the member does not hold every queue, or `generation` is not the one of its last lease. 409
     `GROUP_ACTIVE`: the request names no member, but the group has live members.
     """
-    facade = facade_of(request)
-    body = await read_json(request, OffsetsBody, facade.settings.query_max_request_bytes)
-    offsets = await facade.groups.commit(group, body)
+    state = state_of(request)
+    body = await read_json(request, OffsetsBody, state.settings.query_max_request_bytes)
+    offsets = await state.groups.commit(group, body)
 
     def answer() -> Response:
-        watermark = facade.store.watermark()
+        watermark = state.store.watermark()
         return json_response(
             {
-                "store": facade.settings.store_name,
+                "store": state.settings.store_name,
                 "group": group,
-                "generation": facade.groups.leases.generation(group),
-                "offsets": [offset_json(facade, watermark, offset) for offset in offsets],
+                "generation": state.groups.leases.generation(group),
+                "offsets": [offset_json(state, watermark, offset) for offset in offsets],
             }
         )
 
-    return await facade.read(answer)
+    return await state.reads.read(answer)

@@ -14,6 +14,7 @@ from ..pull.pull_response import BodyFormat, PullAnswerer, accepted_format, json
 from ..pull.pulled import Limits, Pulled
 from ..pull.queue_pull import QueuePull
 from ..pull.single_pull import Puller
+from ..schema.position import position_json
 from ..schema.query_arguments import (
     PullArguments,
     QueueId,
@@ -24,7 +25,7 @@ from ..schema.query_arguments import (
     read_arguments,
 )
 from ..schema.responses import OffsetByTimeAnswer, ProblemAnswer, PullAnswer
-from ..state.service_state import facade_of
+from ..state.service_state import state_of
 from ..web.plain_route import PlainRoute
 
 router = APIRouter(tags=["messages"], route_class=PlainRoute)
@@ -61,11 +62,11 @@ async def pull_messages(request: Request, topic: TopicName, queue_id: QueueId) -
     watermark are not returned.
     """
     arguments = read_arguments(request, PullArguments)
-    facade = facade_of(request)
+    state = state_of(request)
     body_format = accepted_format(request.headers.get("accept"))
-    facade.require_store(arguments.store)
-    facade.answers.require_room()
-    answerer = PullAnswerer(facade, topic, queue_id)
+    state.require_store(arguments.store)
+    state.answers.require_room()
+    answerer = PullAnswerer(state, topic, queue_id)
 
     def answer(pulled: Pulled) -> Response:
         return answerer.response(pulled, body_format, arguments.body_encoding)
@@ -74,12 +75,12 @@ async def pull_messages(request: Request, topic: TopicName, queue_id: QueueId) -
     telling = answer if spans is None else spans.around(answer, topic, queue_id)
     limits = Limits.of(
         arguments,
-        facade.settings,
+        state.settings,
         whole_records=body_format is BodyFormat.RECORDS,
         as_broker=arguments.semantics is Semantics.ROCKETMQ,
         as_columns=body_format is BodyFormat.ARROW,
     )
-    return await Puller(facade, QueuePull(facade, topic, queue_id, arguments.offset, limits)).run(request, telling)
+    return await Puller(state, QueuePull(state, topic, queue_id, arguments.offset, limits)).run(request, telling)
 
 
 @router.get(
@@ -92,14 +93,14 @@ async def pull_messages(request: Request, topic: TopicName, queue_id: QueueId) -
 async def offset_of_time(request: Request, topic: TopicName, queue_id: QueueId) -> Response:
     """Return the first message stored at or after a time (`lower`), or the last one at or before it (`upper`)."""
     arguments = read_arguments(request, TimeArguments)
-    facade = facade_of(request)
-    facade.require_store(arguments.store)
+    state = state_of(request)
+    state.require_store(arguments.store)
 
     def find() -> Response:
-        queue = facade.store.queue(topic, queue_id)
-        watermark = facade.store.watermark()
-        bounds = facade.store.bounds(queue, watermark)
-        log = facade.store.log
+        queue = state.store.queue(topic, queue_id)
+        watermark = state.store.watermark()
+        bounds = state.store.bounds(queue, watermark)
+        log = state.store.log
         if arguments.semantics is Semantics.ROCKETMQ:
             offset = offset_by_time_as_broker(queue, log, bounds, arguments.time, arguments.boundary)
             answer = TimeAnswer(offset, None)
@@ -107,7 +108,7 @@ async def offset_of_time(request: Request, topic: TopicName, queue_id: QueueId) 
             answer = offset_by_time(queue, log, bounds, arguments.time, arguments.boundary)
         return json_response(
             {
-                "store": facade.settings.store_name,
+                "store": state.settings.store_name,
                 "topic": topic,
                 "queue_id": queue_id,
                 "time_ms": arguments.time,
@@ -116,8 +117,8 @@ async def offset_of_time(request: Request, topic: TopicName, queue_id: QueueId) 
                 "store_timestamp_ms": answer.store_timestamp,
                 "min_offset": bounds.min_offset,
                 "max_offset": bounds.max_offset,
-                **facade.position(watermark),
+                **position_json(watermark),
             }
         )
 
-    return await facade.read(find)
+    return await state.reads.read(find)

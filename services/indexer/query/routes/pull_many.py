@@ -18,7 +18,7 @@ from ..pull.pulled import Limits, Pulled
 from ..pull.queue_pull import QueuePull
 from ..schema.request_bodies import PullQueuesBody
 from ..schema.responses import ProblemAnswer, PullsAnswer
-from ..state.service_state import facade_of
+from ..state.service_state import state_of
 from ..web.plain_route import PlainRoute
 from ..web.route_access import caller_of
 from .append import described_body, no_arguments, read_json
@@ -53,20 +53,20 @@ async def pull_queues(request: Request) -> Response:
     messages has no answer, unless its offset is `earliest` or `latest`. `wait_ms` waits until any queue has messages.
     """
     no_arguments(request)
-    facade = facade_of(request)
-    body = await read_json(request, PullQueuesBody, facade.settings.query_max_request_bytes)
-    _require_few(body, facade.settings.query_max_pull_queues)
+    state = state_of(request)
+    body = await read_json(request, PullQueuesBody, state.settings.query_max_request_bytes)
+    _require_few(body, state.settings.query_max_pull_queues)
     for topic in {queue.topic for queue in body.queues}:
         caller_of(request).require(on_topic(topic, *READING))
-    facade.require_store(body.store)
-    facade.answers.require_room()
+    state.require_store(body.store)
+    state.answers.require_room()
     body_format = accepted_format(request.headers.get("accept"))
-    limits = Limits.of(body, facade.settings, whole_records=body_format is BodyFormat.RECORDS)
-    pulls = [QueuePull(facade, queue.topic, queue.queue_id, queue.offset, limits) for queue in body.queues]
+    limits = Limits.of(body, state.settings, whole_records=body_format is BodyFormat.RECORDS)
+    pulls = [QueuePull(state, queue.topic, queue.queue_id, queue.offset, limits) for queue in body.queues]
 
     def make(pull: QueuePull, pulled: Pulled) -> PullBody:
         def answer(pulled: Pulled) -> PullBody:
-            answerer = PullAnswerer(facade, pull.topic, pull.queue_id)
+            answerer = PullAnswerer(state, pull.topic, pull.queue_id)
             return answerer.body(pulled, body_format, body.body_encoding)
 
         spans = request.app.state.pull_spans
@@ -75,9 +75,9 @@ async def pull_queues(request: Request) -> Response:
     def refuse(pull: QueuePull, error: StoreError) -> PullBody:
         return refused_part(error, pull.topic, pull.queue_id)
 
-    many = ManyQueues(facade, pulls, limits, make, refuse)
+    many = ManyQueues(state, pulls, limits, make, refuse)
     parts = await many.run(request)
-    return response_of(parts, many.looked_at, body_format, facade)
+    return response_of(parts, many.looked_at, body_format, state)
 
 
 def _require_few(body: PullQueuesBody, most: int) -> None:

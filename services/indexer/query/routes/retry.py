@@ -16,7 +16,7 @@ from ..schema.query_arguments import GroupName
 from ..schema.request_bodies import RetryBody
 from ..schema.responses import ProblemAnswer
 from ..schema.retry_responses import RetryAnswer
-from ..state.service_state import facade_of
+from ..state.service_state import state_of
 from ..state.writer_client import Original
 from ..web.route_access import GuardedRoute, caller_of
 from .append import described_body, no_arguments, read_json
@@ -40,9 +40,9 @@ async def retry(request: Request, group: GroupName) -> Response:
     These are the rules of RocketMQ's consumerSendMsgBack. Each message has a result of its own: `sent_back`, or the
     `problem` that prevented it. A repeated request stores no second copy.
     """
-    facade = facade_of(request)
-    body = await read_json(request, RetryBody, facade.settings.query_max_request_bytes)
-    most = facade.settings.query_max_retry_messages
+    state = state_of(request)
+    body = await read_json(request, RetryBody, state.settings.query_max_request_bytes)
+    most = state.settings.query_max_retry_messages
     if len(body.messages) > most:
         raise ArgumentIllegalError(
             f"messages: {len(body.messages)} in one request, at most {most} (TIDEMARK_QUERY_MAX_RETRY_MESSAGES)",
@@ -52,8 +52,8 @@ async def retry(request: Request, group: GroupName) -> Response:
     caller = caller_of(request)
     for topic in {message.topic for message in body.messages if message.topic is not None}:
         caller.require(on_topic(topic, Action.SUB))
-    found = await facade.read(find_originals, facade.store, body.messages)
+    found = await state.reads.read(find_originals, state.store, body.messages)
     for topic in {one.topic for one in found if isinstance(one, Original)}:
         caller.require(on_topic(topic, Action.SUB))
-    results = await send_back(facade.writer, group, body, found, authorization=request.headers.get("authorization"))
-    return json_response({"store": facade.settings.store_name, "group": group, "results": results})
+    results = await send_back(state.writer, group, body, found, authorization=request.headers.get("authorization"))
+    return json_response({"store": state.settings.store_name, "group": group, "results": results})

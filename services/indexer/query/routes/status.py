@@ -13,9 +13,10 @@ from tidemark.index.ledger import read_ledger
 from tidemark.status import status_of
 
 from ..pull.pull_response import json_response
+from ..schema.position import position_json
 from ..schema.query_arguments import CorruptionArguments, described, read_arguments
 from ..schema.responses import CorruptionsAnswer, ProblemAnswer, WatermarkDetailAnswer
-from ..state.service_state import facade_of
+from ..state.service_state import state_of
 from ..web.problems import problem
 from ..web.route_access import GuardedRoute
 from .append import no_arguments
@@ -29,12 +30,12 @@ _PROBLEM: dict[str, Any] = {"model": ProblemAnswer}
 @router.get("/v1/watermark", summary="The watermark", response_model=WatermarkDetailAnswer, dependencies=_STRICT)
 async def get_watermark(request: Request) -> Response:
     """Return the watermark, the committed offset, and the lag between them in bytes."""
-    facade = facade_of(request)
-    watermark = facade.store.watermark()
+    state = state_of(request)
+    watermark = state.store.watermark()
     return json_response(
         {
-            "store": facade.settings.store_name,
-            **facade.position(watermark),
+            "store": state.settings.store_name,
+            **position_json(watermark),
             "published_age_ms": published_age_ms(watermark),
         }
     )
@@ -47,8 +48,8 @@ async def get_status(request: Request) -> Response:
     A value is `null` if it cannot be known. For example, `disk.full_in_s` is `null` until the log's store times show
     its growth.
     """
-    facade = facade_of(request)
-    return await facade.read(lambda: json_response(status_answer(facade)))
+    state = state_of(request)
+    return await state.reads.read(lambda: json_response(status_answer(state)))
 
 
 @router.get(
@@ -60,19 +61,19 @@ async def get_status(request: Request) -> Response:
 async def list_corruptions(request: Request) -> Response:
     """Return places of the log that failed their check, each once and ascending, and queue units that pulls skipped."""
     arguments = read_arguments(request, CorruptionArguments)
-    facade = facade_of(request)
-    entries = await facade.read(read_ledger, facade.store.paths.indexer)
-    limit = min(arguments.limit, facade.settings.query_max_limit)
+    state = state_of(request)
+    entries = await state.reads.read(read_ledger, state.store.paths.indexer)
+    limit = min(arguments.limit, state.settings.query_max_limit)
     behind = [entry for entry in entries if entry["physical_offset"] > arguments.after]
     page = behind[:limit]
     return json_response(
         {
-            "store": facade.settings.store_name,
+            "store": state.settings.store_name,
             "total": len(entries),
             "limit": limit,
             "next_after": page[-1]["physical_offset"] if len(behind) > limit else None,
             "corruptions": page,
-            "lost_units": facade.lost_units.all()[:limit] if arguments.after < 0 else [],
+            "lost_units": state.lost_units.all()[:limit] if arguments.after < 0 else [],
         }
     )
 
@@ -86,27 +87,27 @@ async def healthz() -> Response:
 @router.get("/readyz", summary="The store can be read", responses={503: _PROBLEM}, dependencies=_STRICT)
 async def readyz(request: Request) -> Response:
     """Return 503 while the watermark or the log's files cannot be read, and after the service was asked to stop."""
-    facade = facade_of(request)
-    if facade.is_draining:
+    state = state_of(request)
+    if state.is_draining:
         raise StoreClosedError("the service is stopping")
 
     def check() -> Response:
         try:
-            facade.store.refresh()
-            if facade.store.watermarks.marks is None:
+            state.store.refresh()
+            if state.store.watermarks.marks is None:
                 raise CorruptStoreError("the store was never indexed: start the pipeline")
-            facade.store.log.refresh()
-            facade.store.topics()
+            state.store.log.refresh()
+            state.store.topics()
         except (StoreError, OSError) as error:
             cause = error if isinstance(error, StoreError) else CorruptStoreError(str(error))
             return problem(503, status_of(cause).reason, cause.message, cause.facts)
         return json_response({"status": "ready"})
 
-    return await facade.read(check)
+    return await state.reads.read(check)
 
 
 @router.get("/metrics", summary="Prometheus metrics", response_class=PlainTextResponse, dependencies=_STRICT)
 async def get_metrics(request: Request) -> Response:
     """Return the metrics in Prometheus' text format."""
-    facade = facade_of(request)
-    return Response(await facade.read(facade.metrics.render), media_type="text/plain; version=0.0.4")
+    state = state_of(request)
+    return Response(await state.reads.read(state.metrics.render), media_type="text/plain; version=0.0.4")

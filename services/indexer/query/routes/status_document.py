@@ -15,7 +15,8 @@ from tidemark.store.flushed import commits_ahead
 from tidemark.store.lock import lock_holder
 from tidemark.version import program_version
 
-from ..state.service_state import Facade
+from ..schema.position import position_json
+from ..state.service_state import ServiceState
 from .group_offset_document import offset_json
 
 _GROWTH_WINDOW_MS = 3_600_000  # one hour, or back to the beginning of an earlier file
@@ -38,9 +39,9 @@ def _age_ms(time_ms: int) -> int:
     return max(0, _now_ms() - time_ms)
 
 
-def status_answer(facade: Facade) -> dict[str, Any]:
+def status_answer(state: ServiceState) -> dict[str, Any]:
     """Return the answer: writer, pipeline, log, damage, disk and groups."""
-    store = facade.store
+    store = state.store
     watermark = store.watermark()
     damage = read_ledger(store.paths.indexer)
     listing = store.log.listing()
@@ -52,29 +53,29 @@ def status_answer(facade: Facade) -> dict[str, Any]:
         least_ms=_LEAST_GROWTH_MS,
     )
     return {
-        "store": facade.settings.store_name,
+        "store": state.settings.store_name,
         "version": program_version(),
         "attached": store.paths.is_attached,
-        **facade.position(watermark),
+        **position_json(watermark),
         "log": {
             "min_physical_offset": listing.starts[0] if listing.starts else 0,
             "files": len(listing.starts),
             "file_size_bytes": listing.file_size,
             "growth": None if grown is None else {**grown._asdict(), "bytes_per_s": grown.bytes_per_s},
         },
-        "writer": _writer(facade),
-        "pipeline": _pipeline(facade, watermark),
+        "writer": _writer(state),
+        "pipeline": _pipeline(state, watermark),
         "corruptions": len(damage),
         "newest_corruption": max(damage, key=lambda entry: entry["found_ms"], default=None),
         "topics": len(store.topics()),
-        "disk": _disk(facade, grown),
-        "groups": _groups(facade, watermark),
-        "query": {"waiting_requests": facade.watcher.waiting, "owns_consumer_offsets": facade.offsets.is_owner},
+        "disk": _disk(state, grown),
+        "groups": _groups(state, watermark),
+        "query": {"waiting_requests": state.watcher.waiting, "owns_consumer_offsets": state.offsets.is_owner},
     }
 
 
-def _writer(facade: Facade) -> dict[str, Any]:
-    store = facade.store
+def _writer(state: ServiceState) -> dict[str, Any]:
+    store = state.store
     holder = lock_holder(store.paths.lock)
     ahead = commits_ahead(store.paths.flushed)
     term = store.watermarks.term
@@ -85,16 +86,16 @@ def _writer(facade: Facade) -> dict[str, Any]:
         "recovered_end_offset": term.recovered_end,
         "flush_mode": None if ahead is None else "async" if ahead else "sync",
         "last_append_ms": store.watermarks.flushed_store_time,
-        "forwarding_to": facade.settings.writer_address,
+        "forwarding_to": state.settings.writer_address,
     }
 
 
-def _pipeline(facade: Facade, watermark: Watermark) -> dict[str, Any]:
-    marks = facade.store.watermarks.marks
+def _pipeline(state: ServiceState, watermark: Watermark) -> dict[str, Any]:
+    marks = state.store.watermarks.marks
     return {
         "published_age_ms": published_age_ms(watermark),
         "alive_age_ms": None if marks is None or not marks.alive_ms else _age_ms(marks.alive_ms),
-        "behind_since_ms": behind_since(facade.store.log, watermark),
+        "behind_since_ms": behind_since(state.store.log, watermark),
         "shards": []
         if marks is None
         else [
@@ -109,8 +110,8 @@ def _pipeline(facade: Facade, watermark: Watermark) -> dict[str, Any]:
     }
 
 
-def _disk(facade: Facade, grown: Growth | None) -> dict[str, Any]:
-    paths = facade.store.paths
+def _disk(state: ServiceState, grown: Growth | None) -> dict[str, Any]:
+    paths = state.store.paths
     root = os.statvfs(paths.root)
     rate = 0.0 if grown is None else grown.bytes_per_s
     return {
@@ -126,14 +127,14 @@ def _free_bytes(folders: tuple[Path, ...]) -> int:
     return sum(disk.f_bavail * disk.f_frsize for disk in disks.values())
 
 
-def _groups(facade: Facade, watermark: Watermark) -> dict[str, Any]:
+def _groups(state: ServiceState, watermark: Watermark) -> dict[str, Any]:
     """Return the number of groups with offsets and the greatest lags; no lags beyond query_max_status_offsets."""
-    offsets = list(facade.offsets.all())
+    offsets = list(state.offsets.all())
     groups = {offset.group for offset in offsets}
-    if len(offsets) > facade.settings.query_max_status_offsets:
+    if len(offsets) > state.settings.query_max_status_offsets:
         return {"count": len(groups), "most_lag": None}
     lags: Counter[str] = Counter()
     for offset in offsets:
-        lags[offset.group] += offset_json(facade, watermark, offset)["lag"] or 0
+        lags[offset.group] += offset_json(state, watermark, offset)["lag"] or 0
     most = [{"group": group, "lag": lag} for group, lag in lags.most_common(_MOST_GROUPS) if lag]
     return {"count": len(groups), "most_lag": most}

@@ -14,10 +14,11 @@ from tidemark.read.watermark import Watermark
 from tidemark.store.originals.topics import BATCH_QUEUE, SIMPLE_QUEUE, TopicConfig
 
 from ..pull.pull_response import json_response
+from ..schema.position import position_json
 from ..schema.query_arguments import Arguments, QueueId, TopicName, described, read_arguments
 from ..schema.request_bodies import TopicBody
 from ..schema.responses import ProblemAnswer, QueueDetailAnswer, TopicCreatedAnswer, TopicDetailAnswer, TopicsAnswer
-from ..state.service_state import Facade, facade_of
+from ..state.service_state import ServiceState, state_of
 from ..web.route_access import GuardedRoute, caller_of, changing
 from .append import described_body, no_arguments, read_json
 
@@ -25,7 +26,7 @@ router = APIRouter(tags=["topics"], route_class=GuardedRoute)
 _PROBLEM: dict[str, Any] = {"model": ProblemAnswer}
 
 
-def _topic_json(facade: Facade, topic: TopicConfig) -> dict[str, Any]:
+def _topic_json(state: ServiceState, topic: TopicConfig) -> dict[str, Any]:
     return {
         "topic": topic.name,
         "queue_type": BATCH_QUEUE if topic.is_batch else SIMPLE_QUEUE,
@@ -33,12 +34,12 @@ def _topic_json(facade: Facade, topic: TopicConfig) -> dict[str, Any]:
         "write_queues": topic.write_queues,
         "permission": topic.permission,
         "attributes": dict(topic.attributes),
-        "queue_ids": facade.store.queue_ids(topic),
+        "queue_ids": state.store.queue_ids(topic),
     }
 
 
-def _queue_json(facade: Facade, queue: QueueReader, watermark: Watermark) -> dict[str, Any]:
-    bounds = facade.store.bounds(queue, watermark)
+def _queue_json(state: ServiceState, queue: QueueReader, watermark: Watermark) -> dict[str, Any]:
+    bounds = state.store.bounds(queue, watermark)
     return {"queue_id": queue.queue_id, "min_offset": bounds.min_offset, "max_offset": bounds.max_offset}
 
 
@@ -60,16 +61,16 @@ async def create_topic(request: Request) -> Response:
     409 `TOPIC_EXISTS`: the topic exists with other settings. 503 `WRITER_UNREACHABLE`: the writer cannot be reached, or
     none is configured.
     """
-    facade = facade_of(request)
-    body = await read_json(request, TopicBody, facade.settings.query_max_request_bytes)
+    state = state_of(request)
+    body = await read_json(request, TopicBody, state.settings.query_max_request_bytes)
     with changing(caller_of(request), on_topic(body.topic, Action.CREATE)):
-        created, topic = await facade.writer.create_topic(body, authorization=request.headers.get("authorization"))
+        created, topic = await state.writer.create_topic(body, authorization=request.headers.get("authorization"))
 
     def look() -> Response:
-        answer = {"store": facade.settings.store_name, "created": created, **_topic_json(facade, topic)}
+        answer = {"store": state.settings.store_name, "created": created, **_topic_json(state, topic)}
         return json_response(answer, 201 if created else 200)
 
-    return await facade.read(look)
+    return await state.reads.read(look)
 
 
 @router.get(
@@ -82,24 +83,24 @@ async def create_topic(request: Request) -> Response:
 async def list_topics(request: Request) -> Response:
     """Return the topics that the caller may see, by name, with their queue types."""
     arguments = read_arguments(request, Arguments)
-    facade = facade_of(request)
-    facade.require_store(arguments.store)
+    state = state_of(request)
+    state.require_store(arguments.store)
     caller = caller_of(request)
 
     def look() -> Response:
-        topics = facade.store.topics()
+        topics = state.store.topics()
         return json_response(
             {
-                "store": facade.settings.store_name,
+                "store": state.settings.store_name,
                 "topics": [
-                    _topic_json(facade, topics[name])
+                    _topic_json(state, topics[name])
                     for name in sorted(topics)
                     if caller.may(on_topic(name, *KNOWN_ACTIONS))
                 ],
             }
         )
 
-    return await facade.read(look)
+    return await state.reads.read(look)
 
 
 @router.get(
@@ -112,21 +113,21 @@ async def list_topics(request: Request) -> Response:
 async def describe_topic(request: Request, topic: TopicName) -> Response:
     """Return a topic with the bounds of its queues."""
     arguments = read_arguments(request, Arguments)
-    facade = facade_of(request)
-    facade.require_store(arguments.store)
+    state = state_of(request)
+    state.require_store(arguments.store)
 
     def look() -> Response:
-        watermark = facade.store.watermark()
+        watermark = state.store.watermark()
         return json_response(
             {
-                "store": facade.settings.store_name,
-                **_topic_json(facade, facade.store.topic(topic)),
-                **facade.position(watermark),
-                "queues": [_queue_json(facade, queue, watermark) for queue in facade.store.queues(topic)],
+                "store": state.settings.store_name,
+                **_topic_json(state, state.store.topic(topic)),
+                **position_json(watermark),
+                "queues": [_queue_json(state, queue, watermark) for queue in state.store.queues(topic)],
             }
         )
 
-    return await facade.read(look)
+    return await state.reads.read(look)
 
 
 @router.get(
@@ -139,19 +140,19 @@ async def describe_topic(request: Request, topic: TopicName) -> Response:
 async def describe_queue(request: Request, topic: TopicName, queue_id: QueueId) -> Response:
     """Return the queue's minimum and maximum offset, and the watermark that determines them."""
     arguments = read_arguments(request, Arguments)
-    facade = facade_of(request)
-    facade.require_store(arguments.store)
+    state = state_of(request)
+    state.require_store(arguments.store)
 
     def look() -> Response:
-        watermark = facade.store.watermark()
-        queue = facade.store.queue(topic, queue_id)
+        watermark = state.store.watermark()
+        queue = state.store.queue(topic, queue_id)
         return json_response(
             {
-                "store": facade.settings.store_name,
+                "store": state.settings.store_name,
                 "topic": topic,
-                **_queue_json(facade, queue, watermark),
-                **facade.position(watermark),
+                **_queue_json(state, queue, watermark),
+                **position_json(watermark),
             }
         )
 
-    return await facade.read(look)
+    return await state.reads.read(look)

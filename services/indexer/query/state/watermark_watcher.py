@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from collections import Counter
 from collections.abc import Callable
+
+from starlette.requests import Request
 
 from tidemark.errors import InFlightLimitError, StoreError
 from tidemark.read.store_reader import StoreReader
@@ -15,6 +18,7 @@ from tidemark.store.marks import Marks
 
 Ready = Callable[[Watermark], bool]
 _RETRY_AFTER_MS = 1000
+_DISCONNECT_CHECK_S = 1.0
 _POLL_S = 0.002  # interval while the marks cannot be watched
 
 
@@ -84,6 +88,16 @@ class WatermarkWatcher:
         if self._watch is not None:
             self._watch.close()
             self._watch = None
+
+    async def wait_for_request(self, request: Request, ready: Ready, deadline: float) -> bool:
+        """Wait until *ready*, *deadline* (monotonic) or a disconnect; return True if the caller should read again."""
+        client = "" if request.client is None else request.client.host
+        while (left := deadline - time.monotonic()) > 0:
+            if await self.wait(ready, min(left, _DISCONNECT_CHECK_S), client=client):
+                return True
+            if self.is_stopped or await request.is_disconnected():
+                return False
+        return False
 
     async def wait(self, ready: Ready, timeout_s: float, *, client: str = "") -> bool:
         """Wait until *ready* returns True for the watermark, at most *timeout_s*.

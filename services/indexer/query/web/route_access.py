@@ -110,10 +110,10 @@ class GuardedRoute(APIRoute):
             return
         if self._method != "GET":
             _require_no_foreign_page(Headers(scope=scope))
-        facade = scope["app"].state.facade
-        caller = scope[_CALLER] = _admit(facade.guard, scope, self._action)
+        state = scope["app"].state.service
+        caller = scope[_CALLER] = _admit(state.guard, scope, self._action)
         right = (
-            None if self._needs.right is None else self._needs.right(scope["path_params"], facade.settings.store_name)
+            None if self._needs.right is None else self._needs.right(scope["path_params"], state.settings.store_name)
         )
         if right is not None:
             caller.require(right)

@@ -63,14 +63,14 @@ def run(service: ServedApp, *offsets: str | int, meanwhile: Callable[[], object]
         return {"type": "http.disconnect"}
 
     async def pull() -> Answer:
-        facade = service.facade
-        limits = Limits.of(PullLimits(**asked), facade.settings, whole_records=False)
-        pulls = [QueuePull(facade, "orders", number, str(offset), limits) for number, offset in enumerate(offsets)]
-        many = ManyQueues(facade, pulls, limits, make, refuse)
+        state = service.state
+        limits = Limits.of(PullLimits(**asked), state.settings, whole_records=False)
+        pulls = [QueuePull(state, "orders", number, str(offset), limits) for number, offset in enumerate(offsets)]
+        many = ManyQueues(state, pulls, limits, make, refuse)
         async with asyncio.timeout(WAIT_S):
             task = asyncio.create_task(many.run(Request({"type": "http"}, receive)))
             if meanwhile is not None:
-                while not facade.watcher.waiting:
+                while not state.watcher.waiting:
                     assert not task.done()
                     await asyncio.sleep(0)
                 meanwhile()
@@ -120,4 +120,4 @@ def test_a_wait_that_is_over_has_no_parts(service: ServedApp) -> None:
 
 
 def test_a_service_that_stops_answers_with_what_it_has(service: ServedApp) -> None:
-    assert run(service, 3, 2, wait_ms=LONG_MS, meanwhile=service.facade.watcher.stop).parts == []
+    assert run(service, 3, 2, wait_ms=LONG_MS, meanwhile=service.state.watcher.stop).parts == []

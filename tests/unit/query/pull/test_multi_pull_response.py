@@ -14,11 +14,11 @@ from starlette.types import Message
 from services.indexer.query.config import QuerySettings
 from services.indexer.query.pull.multi_pull_response import refused_part, response_of
 from services.indexer.query.pull.pull_response import BodyFormat, PullBody
-from services.indexer.query.state.service_state import Facade
+from services.indexer.query.state.service_state import ServiceState
 from services.indexer.query.state.unsent_bytes_limit import UntakenAnswers
 from tidemark.errors import OffsetTooSmallError
 
-FACADE = cast(Facade, SimpleNamespace(settings=QuerySettings(store_name="here"), answers=UntakenAnswers(1 << 30)))
+STATE = cast(ServiceState, SimpleNamespace(settings=QuerySettings(store_name="here"), answers=UntakenAnswers(1 << 30)))
 OCTETS = BodyFormat.RECORDS.value
 
 
@@ -43,7 +43,7 @@ def part(content: bytes, media_type: str = OCTETS, **headers: str) -> PullBody:
 @pytest.mark.parametrize("answers", [[], ['{"a":1}'], ['{"a":1}', '{"b":2}', '{"c":[3]}']])
 def test_json_is_one_document_of_all_answers(answers: list[str]) -> None:
     parts = [part(answer.encode(), BodyFormat.JSON.value) for answer in answers]
-    response = response_of(parts, 7, BodyFormat.JSON, FACADE)
+    response = response_of(parts, 7, BodyFormat.JSON, STATE)
     expected = {"store": "here", "looked_at": 7, "answers": [json.loads(answer) for answer in answers]}
     assert json.loads(body_of(response)) == expected
 
@@ -52,7 +52,7 @@ def test_other_forms_are_parts_that_any_mime_parser_reads() -> None:
     """Bytes of a body may look like a boundary, or end with a line break."""
     bodies = [b"--\r\n--\r\n", b"a\r\n", bytes(range(256))]
     parts = [part(content, Number=str(number)) for number, content in enumerate(bodies)]
-    response = response_of(parts, 3, BodyFormat.RECORDS, FACADE)
+    response = response_of(parts, 3, BodyFormat.RECORDS, STATE)
     head = f"Content-Type: {response.headers['content-type']}\r\n\r\n".encode()
     message = email.message_from_bytes(head + body_of(response), policy=email.policy.HTTP)
     assert message.get_content_type() == "multipart/mixed"
@@ -62,13 +62,13 @@ def test_other_forms_are_parts_that_any_mime_parser_reads() -> None:
 
 
 def test_no_parts_in_another_form_are_no_content() -> None:
-    response = response_of([], 2, BodyFormat.ARROW, FACADE)
+    response = response_of([], 2, BodyFormat.ARROW, STATE)
     assert (response.status_code, response.headers["Tidemark-Looked-At"]) == (204, "2")
 
 
 @pytest.mark.parametrize("body_format", [BodyFormat.JSON, BodyFormat.RECORDS])
 def test_an_answer_is_not_cached_and_depends_on_accept(body_format: BodyFormat) -> None:
-    headers = response_of([part(b"{}")], 1, body_format, FACADE).headers
+    headers = response_of([part(b"{}")], 1, body_format, STATE).headers
     assert (headers["Cache-Control"], headers["Vary"]) == ("no-store", "Accept")
 
 

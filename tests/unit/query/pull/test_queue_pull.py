@@ -11,7 +11,7 @@ from services.indexer.query.config import QuerySettings
 from services.indexer.query.pull.pulled import Limits, Pulled
 from services.indexer.query.pull.queue_pull import Now, QueuePull
 from services.indexer.query.schema.query_arguments import PullLimits
-from services.indexer.query.state.service_state import Facade
+from services.indexer.query.state.service_state import ServiceState
 from tests.built_store import BuiltStore
 from tidemark.errors import OffsetOutOfRangeError, OffsetTooSmallError, TopicNotFoundError
 from tidemark.read.messages.body import AnswerFullError
@@ -34,11 +34,11 @@ def built(tmp_path: Path) -> BuiltStore:
 @pytest.fixture
 def pull_of(built: BuiltStore) -> Callable[..., QueuePull]:
     settings = QuerySettings(store_root=built.root)
-    facade = cast(Facade, SimpleNamespace(settings=settings, store=StoreReader(built.root)))
+    state = cast(ServiceState, SimpleNamespace(settings=settings, store=StoreReader(built.root)))
 
     def make(offset: str, *, queue_id: int = 0, **limits: Any) -> QueuePull:
         asked = PullLimits(**limits)
-        return QueuePull(facade, "orders", queue_id, offset, Limits.of(asked, settings, whole_records=False))
+        return QueuePull(state, "orders", queue_id, offset, Limits.of(asked, settings, whole_records=False))
 
     return make
 

@@ -57,12 +57,12 @@ def pull(
         return {"type": "http.disconnect"}
 
     async def run() -> Answer:
-        limits = Limits.of(PullLimits(**asked), service.facade.settings, whole_records=False)
-        puller = Puller(service.facade, QueuePull(service.facade, "orders", 0, offset, limits))
+        limits = Limits.of(PullLimits(**asked), service.state.settings, whole_records=False)
+        puller = Puller(service.state, QueuePull(service.state, "orders", 0, offset, limits))
         async with asyncio.timeout(WAIT_S):
             task = asyncio.create_task(puller.run(Request({"type": "http"}, receive), answer_of))
             if meanwhile is not None:
-                while not service.facade.watcher.waiting:
+                while not service.state.watcher.waiting:
                     assert not task.done()
                     await asyncio.sleep(0)
                 meanwhile()
@@ -102,7 +102,7 @@ def test_a_wait_that_is_over_is_answered_with_the_cursor_after_the_messages_of_o
 
 
 def test_a_service_that_stops_answers_with_what_it_has(service: ServedApp) -> None:
-    assert pull(service, "latest", wait_ms=LONG_MS, meanwhile=service.facade.watcher.stop) == ([], MESSAGES)
+    assert pull(service, "latest", wait_ms=LONG_MS, meanwhile=service.state.watcher.stop) == ([], MESSAGES)
 
 
 def test_a_topic_that_is_deleted_ends_the_wait(service: ServedApp, built: BuiltStore) -> None:

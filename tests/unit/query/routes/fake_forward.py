@@ -34,7 +34,7 @@ class FakeForward:
     def put_into(cls, service: ServedApp, *, is_flushed: bool = True, is_new: bool = True) -> FakeForward:
         """Return one that *service* uses from now on."""
         forward = cls(is_flushed=is_flushed, is_new=is_new)
-        service.facade.writer = cast(WriterForward, forward)
+        service.state.writer = cast(WriterForward, forward)
         return forward
 
     async def append(

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from services.indexer.query.groups.consumer_offsets import ConsumerOffset
 from services.indexer.query.routes.group_offset_document import offset_json
-from services.indexer.query.state.service_state import Facade
+from services.indexer.query.state.service_state import ServiceState
 from tests.built_store import BuiltStore
 from tidemark.read.store_reader import StoreReader
 
@@ -15,8 +15,8 @@ MESSAGES = 5
 
 def document(built: BuiltStore, offset: int, *, queue_id: int = 0) -> dict[str, Any]:
     store = StoreReader(built.root)
-    facade = cast(Facade, SimpleNamespace(store=store))
-    return offset_json(facade, store.watermark(), ConsumerOffset("g", "orders", queue_id, offset))
+    state = cast(ServiceState, SimpleNamespace(store=store))
+    return offset_json(state, store.watermark(), ConsumerOffset("g", "orders", queue_id, offset))
 
 
 def store_of(root: Path, log_file_size: int = 65_536) -> BuiltStore:

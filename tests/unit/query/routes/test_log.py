@@ -54,7 +54,7 @@ def test_a_page_of_files_names_the_next_one(service: ServedApp) -> None:
 
 def test_the_flushed_offset_is_what_the_writer_has_reported(service: ServedApp, built: BuiltStore) -> None:
     assert answer(service, "/v1/log")["flushed_offset"] is None
-    path = service.facade.store.paths.flushed
+    path = service.state.store.paths.flushed
     path.parent.mkdir(parents=True, exist_ok=True)
     Flushed.open_to_write(path, DiskStorage(), flushed_offset=FILE_SIZE, commits_ahead=False).close()
     log = answer(service, "/v1/log")

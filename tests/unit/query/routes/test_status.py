@@ -78,7 +78,7 @@ def test_a_service_that_runs_is_healthy_and_ready(service: ServedApp) -> None:
 
 
 def test_a_service_that_drains_is_healthy_and_not_ready(service: ServedApp) -> None:
-    service.facade.is_draining = True
+    service.state.is_draining = True
     answer = service.get("/readyz")
     assert (answer.status_code, answer.json()["reason"]) == (503, "STORE_CLOSED")
     assert service.get("/healthz").status_code == 200

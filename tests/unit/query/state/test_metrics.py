@@ -30,14 +30,14 @@ def service(built: BuiltStore) -> Iterator[ServedApp]:
 
 def value(service: ServedApp, name: str, **labels: str) -> float | None:
     """Return a sample as it is now; None for a series that is not there."""
-    return service.facade.metrics.registry.get_sample_value(name, labels)
+    return service.state.metrics.registry.get_sample_value(name, labels)
 
 
 def counts(service: ServedApp) -> dict[tuple[str, str], float]:
     """Return the number of requests by route and status."""
     return {
         (sample.labels["path"], sample.labels["status"]): sample.value
-        for family in service.facade.metrics.registry.collect()
+        for family in service.state.metrics.registry.collect()
         for sample in family.samples
         if sample.name == "tidemark_query_requests_total"
     }
@@ -55,7 +55,7 @@ def test_messages_are_counted_by_topic_up_to_a_number_of_topics(service: ServedA
         service.get(f"/v1/topics/{topic}/queues/0/messages", params={"max_messages": 1})
     samples: list[Any] = [
         sample
-        for family in service.facade.metrics.given.families()
+        for family in service.state.metrics.given.families()
         for sample in family.samples
         if sample.name == "rocketmq_messages_out_total"
     ]
