@@ -18,31 +18,31 @@ TESTS = ROOT / "tests" / "conformance"
 PEER = TESTS / "peer"
 BEHAVIOURS = PEER / "behaviours.toml"
 _TOKEN = re.compile(r"([a-z]+)[0-9]+")
+_AS = re.compile(r"as ([A-Z]+[0-9]+)")
 _INTRODUCTION = (
-    "This page lists the behaviours that the tests of Apache RocketMQ assert (apache/rocketmq at 8fc57f14, "
-    "5.3.4-SNAPSHOT).\nEach one has the test of Tidemark that shows it, or the reason why it does not apply.\n"
-    "The names of tests contain the identifiers: `pytest tests/conformance/peer -k bcq9`.\n"
-    "`make docs` writes this page; a test checks it."
+    "This page lists the behaviours that Apache RocketMQ's tests assert (apache/rocketmq at 8fc57f14, "
+    "5.3.4-SNAPSHOT), by test class.\n"
+    "Each has the tests in `tests/conformance` that show it: `pytest tests/conformance/peer -k bcq9`.\n"
+    "An intended difference follows after *Here*.\n"
+    "`make docs` writes this page."
 )
 _VERSIONS = (
     "## The real broker\n"
     "\n"
-    "`make conformance` runs the tests of `tests/conformance/broker` with a broker of RocketMQ 5.3.3 and with one"
-    " of 5.5.1, from Maven Central.\n"
-    "`CONFORMANCE_BROKERS`, versions separated by commas, chooses others; without it, 5.3.3 is used.\n"
+    "`make conformance` runs `tests/conformance/broker` with brokers of RocketMQ 5.3.3 and 5.5.1 from Maven Central; "
+    "`CONFORMANCE_BROKERS` names others, separated by commas.\n"
+    "Modules that Maven Central lacks in 5.5.1, such as name server and client, are of 5.5.0.\n"
+    "The settings are the same for both versions.\n"
     "\n"
-    "- Maven Central has the modules `broker`, `common`, `remoting`, `store` and `tiered-store` of 5.5.1. The "
-    "name server, the client and the other modules are those of 5.5.0.\n"
-    "- Both versions keep ConsumeQueues, index files and consumer offsets in files. The settings that make 5.5.1 "
-    "keep them in RocksDB are off by default: `indexRocksDBEnable`, `transRocksDBEnable`, `timerRocksDBEnable`, "
-    "`storeType=defaultRocksDB` and the combined ConsumeQueue store. Tidemark reads and writes the files alone, "
-    "so these settings must stay off on a shared directory.\n"
-    "- 5.5.1 can switch its index files off, too (`indexFileWriteEnable=false`, `indexFileReadEnable=false`): "
-    "they must stay on.\n"
-    "- After a kill 5.5.1 dispatches at most `commitLogRecoverMaxNum` (10) files of the log again, and 5.3.3 the whole "
-    "log. The tests set it to 1,000,000, so that a broker that takes over from a killed Tidemark dispatches all of it. "
-    "After `tidemark store hand-back` nothing is dispatched again.\n"
-    "- The settings of the tests are the same for both versions."
+    "On a shared directory 5.5.1 must keep its defaults:\n"
+    "\n"
+    "- no RocksDB: `indexRocksDBEnable`, `transRocksDBEnable`, `timerRocksDBEnable`, `storeType=defaultRocksDB` and "
+    "the combined ConsumeQueue store are off, because Tidemark uses only files;\n"
+    "- index files: `indexFileWriteEnable` and `indexFileReadEnable` are on.\n"
+    "\n"
+    "After a kill 5.3.3 dispatches the whole log again, 5.5.1 at most `commitLogRecoverMaxNum` (10) files.\n"
+    "The tests set 1,000,000, so that a broker that takes over from a killed Tidemark dispatches all of it.\n"
+    "After `tidemark store hand-back` nothing is dispatched again."
 )
 _FIELDS = {"behaviour", "not_applicable", "note", "missing"}
 
@@ -121,32 +121,51 @@ def faults_of(behaviours: list[Behaviour], tests: list[NamedTest]) -> list[str]:
 
 def page_of(behaviours: list[Behaviour], tests: list[NamedTest]) -> str:
     """Return the whole page as Markdown."""
-    shown = sum(not (one.not_applicable or one.missing) for one in behaviours)
-    absent = sum(bool(one.not_applicable) for one in behaviours)
+    absent = [one for one in behaviours if one.not_applicable]
+    missing = sum(bool(one.missing) for one in behaviours)
+    shown = len(behaviours) - len(absent) - missing
     named = sum(bool(test.identifiers) for test in tests)
-    missing = len(behaviours) - shown - absent
-    counts = f"{len(behaviours)} behaviours: {shown} shown by {named} tests, {absent} do not apply, {missing} missing."
+    counts = (
+        f"{len(behaviours)} behaviours: {shown} shown by {named} tests, {len(absent)} not applicable, "
+        f"{missing} missing."
+    )
     lines = ["# Conformance", "", _INTRODUCTION, "", counts]
     section = ""
     for one in behaviours:
+        if one.not_applicable:
+            continue
         if one.section != section:
             section = one.section
-            lines += ["", f"## {section}", "", "| | behaviour | shown by |", "|---|---|---|"]
-        lines.append(f"| {one.identifier} | {_behaviour(one)} | {_shown_by(one, tests)} |")
+            lines += ["", f"## {section}", ""]
+        lines.append(f"- **{one.identifier}** {_behaviour(one)}: {_shown_by(one, tests)}")
+    lines += ["", "## Not applicable", "", *_not_applicable(absent)]
     return "\n".join([*lines, "", _VERSIONS]) + "\n"
 
 
 def _behaviour(one: Behaviour) -> str:
-    return f"{one.behaviour}. *Here: {one.note}.*" if one.note else one.behaviour
+    return f"{one.behaviour} (*Here*: {one.note})" if one.note else one.behaviour
 
 
 def _shown_by(one: Behaviour, tests: list[NamedTest]) -> str:
-    if one.not_applicable:
-        return f"does not apply: {one.not_applicable}"
     if one.missing:
-        return f"**missing**: {one.missing}"
+        return f"**missing**, {one.missing}"
     places = [test.place for test in tests if one.identifier in test.identifiers]
-    return "<br>".join(f"`{place.removeprefix('tests/conformance/')}`" for place in places)
+    return ", ".join(f"`{place.removeprefix('tests/conformance/')}`" for place in places)
+
+
+def _not_applicable(absent: list[Behaviour]) -> list[str]:
+    """Return one line for each reason, with its behaviours. The reason "as HA1" is that of HA1."""
+    groups: dict[str, list[Behaviour]] = {}
+    for one in absent:
+        match = _AS.fullmatch(one.not_applicable)
+        groups.setdefault(match[1] if match else one.identifier, []).append(one)
+    reasons = {one.identifier: one.not_applicable for one in absent}
+    return [
+        f"- {', '.join(dict.fromkeys(one.section for one in group))}: {reasons[name]}. "
+        + "; ".join(f"**{one.identifier}** {one.behaviour}" for one in group)
+        + "."
+        for name, group in groups.items()
+    ]
 
 
 def current_page() -> tuple[str, list[str], list[Behaviour]]:

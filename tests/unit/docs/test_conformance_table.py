@@ -16,6 +16,7 @@ from scripts.conformance_table import (
     find_tests,
     identifiers_in,
     load_behaviours,
+    page_of,
 )
 
 
@@ -24,7 +25,7 @@ def test_the_page_is_current_and_every_behaviour_has_a_test_or_a_reason() -> Non
     page, faults, _ = current_page()
     assert faults == []
     assert PAGE.read_text() == page
-    assert "| BPM1 | " in page
+    assert "- **BPM1** " in page
 
 
 def test_identifiers_stand_right_behind_test() -> None:
@@ -51,6 +52,20 @@ def test_a_behaviour_without_test_or_reason_is_told() -> None:
     assert faults_of(behaviours, beside) == ["A4 has a test, and a reason why there is none"]
     with pytest.raises(ValueError, match="sure"):
         load_behaviours('[Class]\nA1 = { behaviour = "one", sure = true }\n')
+
+
+def test_behaviours_that_do_not_apply_are_grouped_by_reason() -> None:
+    """The reason "as B1" is that of B1, in any section."""
+    page = page_of(
+        load_behaviours(
+            '[First]\nA1 = "one"\n[Second]\nB1 = { behaviour = "two", not_applicable = "no such file" }\n'
+            '[Third]\nC1 = { behaviour = "three", not_applicable = "as B1" }\n'
+        ),
+        [NamedTest("tests/conformance/f::test_a1_x", ["A1"])],
+    )
+    assert "- **A1** one: `f::test_a1_x`\n" in page
+    assert "- Second, Third: no such file. **B1** two; **C1** three.\n" in page
+    assert "## Second" not in page
 
 
 def test_tests_are_found_by_their_names_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
