@@ -1,4 +1,4 @@
-"""Writes the table of known failures into docs/guarantees.md: `make docs`; a test compares them.
+"""Writes the list of known failures into docs/guarantees.md: `make docs`; a test compares them.
 
 The docstring of each test_kf<number>_… in tests/crash/known_failures describes a failure elsewhere, and after "; here"
 Tidemark's behaviour.
@@ -14,12 +14,13 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "guarantees.md"
-TESTS = ROOT / "tests" / "crash" / "known_failures"
+FOLDER = "tests/crash/known_failures/"
+TESTS = ROOT / FOLDER
 HEADING = "## Known failures\n"
 _NAME = re.compile(r"test_kf([0-9]{2})_")
 _THREAD = re.compile(r"\b((?:alibaba/)?rocketmq)#([0-9]+)")
 _INTRODUCTION = (
-    "These are failures of other trusted logs, each with the test that shows that Tidemark does not have it."
+    "Other trusted logs had these failures. Each test in `tests/crash/known_failures` shows that Tidemark does not."
 )
 
 
@@ -51,14 +52,14 @@ def known_failures() -> list[KnownFailure]:
     return sorted(found, key=lambda failure: failure.number)
 
 
-def table() -> str:
-    """Return the table as Markdown, one row per failure."""
-    lines = ["| | elsewhere | here | test |", "|---|---|---|---|"]
+def numbered_list() -> str:
+    """Return the list as Markdown, one line per failure."""
+    lines = []
     failures = known_failures()
     for number in sorted({failure.number for failure in failures}):
         same = [failure for failure in failures if failure.number == number]
-        tests = "<br>".join(f"`{failure.place}`" for failure in same)
-        lines.append(f"| {number} | {_linked(same[0].elsewhere)} | {same[0].here} | {tests} |")
+        tests = ", ".join(f"`{failure.place.removeprefix(FOLDER)}`" for failure in same)
+        lines.append(f"{number}. {_linked(same[0].elsewhere)}. *Here* {same[0].here}: {tests}")
     return "\n".join(lines) + "\n"
 
 
@@ -70,12 +71,12 @@ def _linked(text: str) -> str:
     return _THREAD.sub(link, text)
 
 
-def with_table(page: str) -> str:
-    """Return *page* with a new table between this heading and the next."""
+def with_list(page: str) -> str:
+    """Return *page* with a new list between this heading and the next."""
     head, heading, rest = page.partition(HEADING)
     _, following, tail = rest.partition("\n## ")
-    return f"{head}{heading}\n{_INTRODUCTION}\n\n{table()}{following}{tail}"
+    return f"{head}{heading}\n{_INTRODUCTION}\n\n{numbered_list()}{following}{tail}"
 
 
 if __name__ == "__main__":
-    sys.exit(0 if PAGE.write_text(with_table(PAGE.read_text())) else 1)
+    sys.exit(0 if PAGE.write_text(with_list(PAGE.read_text())) else 1)

@@ -42,8 +42,8 @@ INDEX: dict[str, Any] = {"index_slots": 16, "index_entries": 30}
 
 @pytest.mark.parametrize("seed", range(12))
 def test_kf05_two_kills_in_a_row_leave_what_a_rebuild_makes(tmp_path: Path, seed: int) -> None:
-    """After one or two abnormal stops queues held entries of removed records, or missed one (rocketmq#467,
-    rocketmq#495); here a pipeline killed twice at any of its writes ends with the bytes of a rebuild.
+    """After abnormal stops queues held entries of removed records, or missed one (rocketmq#467, rocketmq#495); here two
+    kills at any write end with a rebuild's bytes.
     """
     dice = random.Random(seed)
     clean, root = make_store(tmp_path / "clean"), make_store(tmp_path / "store")
@@ -67,8 +67,8 @@ def numbered_log(root: Path, count: int = 40) -> list[Placed]:
 
 
 def test_kf06_a_tail_before_a_roll_is_indexed_after_a_crash(tmp_path: Path) -> None:
-    """A crash just after a roll left the previous file's last records without queue entries (rocketmq#1434,
-    rocketmq#405); here indexing continues from the mark, whichever file contains it.
+    """A crash after a roll left the previous file's last records without queue entries (rocketmq#1434, rocketmq#405);
+    here indexing continues from the mark, whichever file contains it.
     """
     settings = {**INDEX, "consume_queue_file_size_bytes": 200}
     numbered_log(tmp_path / "clean")
@@ -86,7 +86,7 @@ def test_kf06_a_tail_before_a_roll_is_indexed_after_a_crash(tmp_path: Path) -> N
 
 def test_kf07_nothing_counts_as_durable_before_its_sync(tmp_path: Path) -> None:
     """The checkpoint was ahead of the flushed data, and a power cut left a gap in the queues (rocketmq#678); here a
-    durable mark moves after the sync of the data below it, and all data above it is built again.
+    durable mark moves after its data's sync.
     """
     clean, root = make_store(tmp_path / "clean"), make_store(tmp_path / "store")
     build(plan_of(clean, **STORE_SETTINGS))
@@ -106,9 +106,8 @@ def test_kf07_nothing_counts_as_durable_before_its_sync(tmp_path: Path) -> None:
 
 
 def test_kf08_a_watermark_above_the_recovered_log_is_taken_back(tmp_path: Path) -> None:
-    """Queues were built past the end of the log after the loss of unflushed bytes (rocketmq#6609, rocketmq#6703); here
-    a
-    new term sets watermark, queues and index back to the recovered end, and every answer carries the term.
+    """Queues were built past the log's end after the loss of unflushed bytes (rocketmq#6609, rocketmq#6703); here a new
+    term sets watermark, queues and index back to the recovered end.
     """
     paths = StorePaths(tmp_path)
     with MessageStore(tmp_path, flush_mode="async") as store:
@@ -134,8 +133,8 @@ def test_kf08_a_watermark_above_the_recovered_log_is_taken_back(tmp_path: Path) 
 @pytest.mark.exhaustive
 @pytest.mark.spark
 def test_kf12_an_indexer_that_cannot_go_on_ends_its_process(tmp_path: Path) -> None:
-    """The dispatching thread died of an error and the index stopped silently (rocketmq#7902); here the process ends
-    with exit status 1 and one event that gives the reason.
+    """The dispatching thread died, and the index stopped silently (rocketmq#7902); here the process exits with status 1
+    and the reason.
     """
     write_log(tmp_path / "commitlog", 4096, ({"queue_offset": i} for i in range(9)))
     (tmp_path / "batchconsumequeue" / "TopicTest" / "0").mkdir(parents=True)
@@ -165,9 +164,8 @@ def following(plan: EpochPlan) -> Iterator[None]:
 
 
 def test_kf13_one_message_and_then_silence_is_indexed(tmp_path: Path) -> None:
-    """Index entries were collected in batches that no time limit flushed: the last ones never came (rocketmq#8698);
-    here
-    a single message is in queue and key index although nothing follows it.
+    """The last index entries waited for a batch that no time limit flushed (rocketmq#8698); here a single message is
+    indexed although nothing follows it.
     """
     with MessageStore(tmp_path) as store:
         settings = PipelineSettings(store_root=tmp_path, epoch_ms=3_600_000, **store.sizes)
@@ -206,8 +204,8 @@ def max_offset(root: Path) -> int:
 @QUEUES
 @pytest.mark.parametrize("size", ["full", "zero bytes"])
 def test_kf14_an_empty_last_queue_file_stops_nothing(tmp_path: Path, folder: str, unit_size: int, size: str) -> None:
-    """An empty last queue file was an exception at every start (rocketmq#9728, rocketmq#10108); here one of zeros, or
-    without a byte, is ignored by readers and by the pipeline.
+    """An empty last queue file was an exception at every start (rocketmq#9728, rocketmq#10108); here readers and
+    pipeline ignore one of zeros or without a byte.
     """
     queue, settings = queue_of_20(tmp_path, folder)
     (queue / file_name(20 * unit_size)).write_bytes(bytes(10 * unit_size if size == "full" else 0))
@@ -243,8 +241,8 @@ def test_kf14_a_short_queue_file_is_named_by_readers_and_built_again(
 
 
 def test_kf22_the_indexer_reads_nothing_that_is_not_synced(tmp_path: Path) -> None:
-    """The dispatch read a position of the log that was not there yet (rocketmq#8394); here it reads only below the
-    committed offset, and in sync mode only synced data is committed.
+    """The dispatch read beyond the log's end (rocketmq#8394); here it reads only below the committed offset, in sync
+    mode only synced data.
     """
     storage = FaultyStorage()
     with MessageStore(tmp_path, storage=storage, sync_flush_timeout_ms=20) as store:

@@ -28,8 +28,8 @@ pytestmark = pytest.mark.crash
 
 
 def test_kf01_a_stale_record_behind_the_end_is_none(tmp_path: Path) -> None:
-    """A record left in a reused file passed magic and CRC and was recovered (rocketmq#10017); here a record must
-    be at the position that it states, otherwise the log ends before it.
+    """A record left in a reused file was recovered (rocketmq#10017); here a record must be at the position that it
+    states.
     """
     log = make_log(tmp_path, 5)
     patch(log.paths, log.end, record_bytes(topic=b"T", queue_id=1, queue_offset=2, physical_offset=log.end + FILE_SIZE))
@@ -39,8 +39,8 @@ def test_kf01_a_stale_record_behind_the_end_is_none(tmp_path: Path) -> None:
 
 
 def test_kf02_a_crash_at_any_step_of_a_truncation_brings_nothing_back(tmp_path: Path) -> None:
-    """A truncation only moved pointers, and the tail it had cut was valid again after a crash (rocketmq#10666); here
-    the truncated bytes are zeroed and synced, and a crash at any step of that is safe.
+    """A cut tail was valid again after a crash, because truncation only moved pointers (rocketmq#10666); here truncated
+    bytes are zeroed and synced.
     """
     log = make_log(tmp_path, 60)
     torn = log.places[10]
@@ -67,8 +67,8 @@ def test_kf02_a_crash_at_any_step_of_a_truncation_brings_nothing_back(tmp_path: 
 
 
 def test_kf03_a_last_message_torn_at_any_byte_is_cut(tmp_path: Path) -> None:
-    """The CRC covers the body only, so torn properties were accepted and stopped the dispatch later (rocketmq#7437);
-    here the journal of batches covers every byte, and the torn message is removed completely.
+    """Torn properties, which the body's CRC does not cover, stopped the dispatch later (rocketmq#7437); here the batch
+    journal covers every byte, and the torn message is removed.
     """
     wire = wire_batch((b"body", properties({"UNIQ_KEY": "k1", "TAGS": "tag", "name": "a value"}), 0))
     with RunningWriter(tmp_path) as writer:
@@ -88,8 +88,8 @@ def test_kf03_a_last_message_torn_at_any_byte_is_cut(tmp_path: Path) -> None:
 
 
 def test_kf04_a_body_whose_crc_is_0_is_as_good_as_any(tmp_path: Path) -> None:
-    """A CRC of 0 was taken for none, and good messages were cut (rocketmq#9121); here 0 is a valid CRC in
-    recovery, in the pipeline and for readers.
+    """A CRC of 0 was taken for none, and good messages were cut (rocketmq#9121); here 0 is a valid CRC in recovery,
+    pipeline and readers.
     """
     with MessageStore(tmp_path) as store:
         end = store.put("t", (BODY_OF_CRC_0, {})).end_physical_offset
@@ -101,9 +101,7 @@ def test_kf04_a_body_whose_crc_is_0_is_as_good_as_any(tmp_path: Path) -> None:
 
 
 def test_kf09_restarts_without_appends_change_no_byte(tmp_path: Path) -> None:
-    """A wrong start of the dispatch made each restart cut more of the log (rocketmq#6665); here a log is the same after
-    any number of restarts.
-    """
+    """Each restart cut more of the log (rocketmq#6665); here a log is the same after any number of restarts."""
     with RunningWriter(tmp_path) as writer:
         for number in range(50):
             writer.append("t", wire_batch((b"%d" % number * 100, b"", 0)))
@@ -115,9 +113,7 @@ def test_kf09_restarts_without_appends_change_no_byte(tmp_path: Path) -> None:
 
 
 def test_kf10_a_refused_append_leaves_no_hole(tmp_path: Path) -> None:
-    """A failed append used up a queue offset, and the queue had a hole (rocketmq#6570); here refused and failed
-    appends between good ones use up none.
-    """
+    """A failed append left a hole in its queue (rocketmq#6570); here refused and failed appends use no queue offset."""
     storage = FaultyStorage()
     with MessageStore(tmp_path, storage=storage, max_message_size_bytes=10_000) as store:
         assert store.put("t", (b"0", {})).queue_offset == 0
@@ -132,8 +128,8 @@ def test_kf10_a_refused_append_leaves_no_hole(tmp_path: Path) -> None:
 
 
 def test_kf11_appends_at_once_share_no_queue_offset(tmp_path: Path) -> None:
-    """Two messages got one queue offset, assigned outside of the lock (rocketmq#7689, rocketmq#2865); here eight
-    clients' batches of all sizes number each queue densely, each offset once.
+    """Two messages got one queue offset, assigned outside of the lock (rocketmq#7689, rocketmq#2865); here concurrent
+    batches use each offset once, densely.
     """
     with RunningWriter(tmp_path, default_queues=2) as writer:
 
@@ -155,8 +151,8 @@ def test_kf11_appends_at_once_share_no_queue_offset(tmp_path: Path) -> None:
 
 
 def test_kf17_a_queue_holds_only_what_its_readers_can_unwrap(tmp_path: Path) -> None:
-    """Batches reached topics whose clients could not unwrap them, and a batch could not be read by id (rocketmq#4563,
-    rocketmq#7764); here flags that do not fit the topic are refused, and an id gives every message of its batch.
+    """Batches reached topics whose clients could not unwrap them, and could not be read by id (rocketmq#4563,
+    rocketmq#7764); here flags must fit the topic, and an id gives every message of its batch.
     """
     with MessageStore(tmp_path) as store:
         store.create_topic("simple")
@@ -178,7 +174,7 @@ def test_kf17_a_queue_holds_only_what_its_readers_can_unwrap(tmp_path: Path) -> 
 )
 def test_kf18_a_disk_that_takes_no_write_is_an_error_and_no_crash(tmp_path: Path, number: int, reason: str) -> None:
     """Writing through a mapping to a full or read-only disk killed the process (rocketmq#9693, rocketmq#8405); here
-    data files are written by pwrite, and the failing append is refused while the writer continues.
+    pwrite writes data files, and the failing append is refused.
     """
     storage = FaultyStorage()
     with MessageStore(tmp_path, storage=storage) as store:
@@ -191,9 +187,7 @@ def test_kf18_a_disk_that_takes_no_write_is_an_error_and_no_crash(tmp_path: Path
 
 
 def test_kf20_a_full_disk_is_forgotten_when_there_is_room(tmp_path: Path) -> None:
-    """The flag of a full disk was never cleared, and appends were refused for ever (alibaba/rocketmq#331); here each
-    append is tried anew, and passes once there is room.
-    """
+    """The flag of a full disk was never cleared (alibaba/rocketmq#331); here each append is tried anew."""
     storage = FaultyStorage()
     with MessageStore(tmp_path, storage=storage) as store:
         store.put("t", (b"0", {}))

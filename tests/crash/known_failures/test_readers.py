@@ -42,8 +42,8 @@ def ask(built: BuiltStore, topic: str, time_ms: int, boundary: Boundary = Bounda
 
 
 def test_kf15_a_time_beyond_all_batches_is_the_end(built: BuiltStore) -> None:
-    """For a time above the last one, a batch queue answered its minimum (rocketmq#4071); here below, at, between
-    and above all of them, and with equal times, it is the first message at or after the time, otherwise the end.
+    """For a time above the last one, a batch queue answered its minimum (rocketmq#4071); here it is the first message
+    at or after the time, otherwise the end.
     """
     times = [100, 110, 110, 110, 120, 130, 130]
     for time_ms in times:
@@ -57,8 +57,8 @@ def test_kf15_a_time_beyond_all_batches_is_the_end(built: BuiltStore) -> None:
 
 @pytest.mark.parametrize("topic", ["orders", "batches"])
 def test_kf16_of_equal_times_the_first_or_the_last_as_asked(built: BuiltStore, topic: str) -> None:
-    """Messages of a batch share a time, and a reset to it landed in the middle of them (rocketmq#5445); here lower is
-    the first of equals and upper the last, over the edges of files too.
+    """A reset to the time that a batch's messages share landed in their middle (rocketmq#5445); here lower is the first
+    of equals, upper the last.
     """
     for at_ms in (100, 200, 300):
         for _ in range(1 if topic == "batches" else 5):
@@ -77,8 +77,8 @@ def offsets_file(offset: int) -> dict[str, Any]:
 
 
 def test_kf19_consumer_offsets_survive_a_crash_at_any_step_and_a_torn_file(tmp_path: Path) -> None:
-    """A power cut tore consumerOffset.json, and offsets were lost or the consumer did not start (rocketmq#3401,
-    rocketmq#10518); here after any step the old or the new one is there, and a torn file has a checked copy.
+    """A power cut tore consumerOffset.json (rocketmq#3401, rocketmq#10518); here after any step the old or the new one
+    is there, with a checked copy.
     """
     path = StorePaths(tmp_path).consumer_offsets
     path.parent.mkdir()
@@ -115,8 +115,8 @@ def follow(client: httpx.Client, topic: str, queue_id: int, offset: int) -> list
 
 
 def test_kf21_reads_below_the_minimum_and_in_a_gap_end(golden_store: Callable[[str], Path], tmp_path: Path) -> None:
-    """Reading below the minimum or in a deleted range raised, or never ended (rocketmq#10959,
-    rocketmq#10732); here below the minimum is 410 with the next offset, in a store that a broker expired.
+    """Reading below the minimum or in a deleted range raised, or never ended (rocketmq#10959, rocketmq#10732); here
+    such a read is 410 with the next offset, and holes are stepped over.
     """
     root = Path(shutil.copytree(golden_store("expired/store"), tmp_path / "store"))
     build(plan_of(root, **GOLDEN_SETTINGS["expired/store"]))
