@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from benchmarks.peers.rocketmq import RocketMQ
-from tidemark.format.index_file import HEADER
+from tidemark.format.index_layout import HEADER
 
 RECORD_OVERHEAD = 150  # approximate bytes of a record besides its body: head, hosts, a short topic, UNIQ_KEY
 

@@ -10,7 +10,8 @@ from benchmarks.scale.constants import Constants
 from benchmarks.scale.workload import Workload
 from services.indexer.pipeline.config import PipelineSettings
 from services.writer.config import WriterSettings
-from tidemark.format.index_file import DEFAULT_SLOTS, ENTRY_SIZE, SLOT_SIZE
+from tidemark.format.index_file import DEFAULT_SLOTS
+from tidemark.format.index_layout import ENTRY_SIZE, SLOT_SIZE
 from tidemark.store.batch_journal import ENTRY_SIZE as JOURNAL_ENTRY_BYTES
 
 PAGE_BYTES = 4096

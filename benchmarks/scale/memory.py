@@ -6,7 +6,7 @@ from benchmarks.scale.constants import Constants
 from benchmarks.scale.load import IN_FLIGHT_BYTES, PAGE_BYTES, Load
 from benchmarks.scale.sizes import DEFAULT_FILES
 from benchmarks.scale.workload import Workload
-from tidemark.format.index_file import SLOT_SIZE
+from tidemark.format.index_layout import SLOT_SIZE
 
 
 def own_bytes(queues: int, constants: Constants, queries: int = 1) -> float:

@@ -10,7 +10,8 @@ from tests.fuzz.guarded import GuardedBuffer
 from tests.fuzz.target import fuzz
 from tests.property.strategies import HOSTILE_I4, I8
 from tidemark.errors import CorruptStoreError
-from tidemark.format.index_file import ENTRY_SIZE, decode_header, find_broken_chain, find_entries
+from tidemark.format.index_file import decode_header, find_broken_chain, find_entries
+from tidemark.format.index_layout import ENTRY_SIZE
 
 SLOTS, ENTRIES = GuardedBuffer(4096), GuardedBuffer(4096)
 NUMBERS = st.integers(-2, 12) | HOSTILE_I4

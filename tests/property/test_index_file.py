@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tests import builders, plain_check
 from tests.property.strategies import logs
-from tidemark.format import index_file
+from tidemark.format import index_file, index_layout
 from tidemark.format.check import Checker
 from tidemark.format.index_file import (
     Header,
@@ -237,7 +237,7 @@ def test_header_comes_back(header: Header) -> None:
     encoded = encode_header(header)
     assert encoded == struct.pack(">qqqqii", *header)
     assert decode_header(encoded + b"behind") == header._replace(index_count=max(header.index_count, 1))
-    assert np.frombuffer(encoded, index_file.HEADER)[0].tolist() == tuple(header)
+    assert np.frombuffer(encoded, index_layout.HEADER)[0].tolist() == tuple(header)
 
 
 def test_key_whose_hash_stays_negative_counts_as_0() -> None:

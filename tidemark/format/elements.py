@@ -14,6 +14,7 @@ from typing import NamedTuple
 from tidemark.errors import BatchMalformedError
 
 ELEMENT_HEAD = struct.Struct(">iiiii")  # size, magic 0, body CRC 0, flag, body length
+FLAG_AT, BODY_LENGTH_AT = 12, 16  # positions in the head
 ELEMENT_OVERHEAD = ELEMENT_HEAD.size + 2
 assert ELEMENT_OVERHEAD == 22
 _PROPERTIES_LENGTH = struct.Struct(">h")

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from tidemark.errors import CorruptStoreError
 from tidemark.format.dispatch_request import RequestArray, U8Array
+from tidemark.format.index_layout import ENTRY, ENTRY_SIZE, HEADER_SIZE, SLOT_SIZE
 from tidemark.format.kernels import chains as chains_kernel
 from tidemark.format.kernels import index as kernel
 from tidemark.format.kernels import slots as slots_kernel
@@ -22,26 +23,6 @@ DEFAULT_SLOTS = 5_000_000
 DEFAULT_ENTRIES = 20_000_000
 ENTRIES_A_SLOT = DEFAULT_ENTRIES // DEFAULT_SLOTS
 
-HEADER = np.dtype(
-    [  # RocketMQ: IndexHeader
-        ("begin_timestamp", ">i8"),  #         0  store timestamp of the first entry
-        ("end_timestamp", ">i8"),  #           8  of the last
-        ("begin_physical_offset", ">i8"),  #  16
-        ("end_physical_offset", ">i8"),  #    24
-        ("hash_slot_count", ">i4"),  #        32  slots in use
-        ("index_count", ">i4"),  #            36  number of the next entry; a stored value ≤ 0 counts as 1
-    ]
-)
-ENTRY = np.dtype(
-    [
-        ("key_hash", ">i4"),  #           0
-        ("physical_offset", ">i8"),  #    4
-        ("time_difference", ">i4"),  #   12  seconds since the header's begin_timestamp
-        ("previous_entry", ">i4"),  #    16  number of the next older entry of the slot; 0 = none
-    ]
-)
-HEADER_SIZE, SLOT_SIZE, ENTRY_SIZE = HEADER.itemsize, 4, ENTRY.itemsize
-assert HEADER_SIZE == 40 and ENTRY_SIZE == 20
 _HEADER = struct.Struct(">qqqqii")
 _GAP_SLOTS = 512  # writing fewer unchanged slots costs less than another write
 _MOST_WRITTEN_BYTES, _MOST_STRETCHES = 256 << 10, 4096  # per call: fits into a core's cache
@@ -206,3 +187,46 @@ def find_broken_chain(slots: U8Array, entries: U8Array, header: Header) -> tuple
     count = min(header.index_count, entries.size // ENTRY_SIZE)
     entry, slot = chains_kernel.check_chains(slots, entries, count, last)
     return (int(entry) or None), (None if slot < 0 else int(slot))
+
+
+def oldest_entries(
+    slots: U8Array,
+    entries: U8Array,
+    header: Header,
+    *,
+    key_hash: int,
+    after: int,
+    below: int,
+    limit: int,
+    least_ms: int = -(1 << 62),
+) -> tuple[NDArray[np.int64], bool]:
+    """Return at most *limit* distinct physical offsets in (after, below), ascending, and whether there are more.
+
+    slots, entries  the tables, uint8; entries from entry 0 on
+    least_ms        omit entries that are certainly older: an entry's time is at most one second early
+
+    These are hash matches only. Unlike a broker's lookup this ignores the header's number of entries, which a writer
+    updates last.
+    """
+    ring = np.empty(limit, np.int64)
+    n = kernel.oldest_entries(slots, entries, key_hash, header.begin_timestamp, least_ms, after, below, ring)
+    return np.unique(ring[: min(n, limit)]), bool(n > limit)
+
+
+def oldest_entries_plain(
+    slots: U8Array, entries: U8Array, header: Header, *, key_hash: int, after: int, below: int, least_ms: int
+) -> list[int]:
+    """Return the result of `oldest_entries` without a limit, entry by entry: its plain twin."""
+    table = entries[: len(entries) // ENTRY.itemsize * ENTRY.itemsize].view(ENTRY)
+    heads = slots[: len(slots) // SLOT_SIZE * SLOT_SIZE].view(">i4")
+    number = int(heads[key_hash % len(heads)])
+    hits: set[int] = set()
+    while 0 < number < len(table):
+        entry = table[number]
+        timestamp = header.begin_timestamp + int(entry["time_difference"]) * 1000
+        if entry["key_hash"] == key_hash and after < entry["physical_offset"] < below and timestamp + 1000 > least_ms:
+            hits.add(int(entry["physical_offset"]))
+        if entry["previous_entry"] >= number:
+            break
+        number = int(entry["previous_entry"])
+    return sorted(hits)

@@ -13,12 +13,11 @@ import numpy as np
 
 from tidemark.errors import BatchMalformedError, PropertiesSizeExceededError
 from tidemark.format.dispatch_request import U8Array
-from tidemark.format.elements import ELEMENT_OVERHEAD, decode_elements, encode_elements
+from tidemark.format.elements import decode_elements, encode_elements
 from tidemark.format.kernels import batch as kernel
 from tidemark.format.kernels.properties import N_NAMES
 from tidemark.format.primitives import MAX_PROPERTIES_SIZE_BYTES
 
-assert ELEMENT_OVERHEAD == kernel.ELEMENT_OVERHEAD
 _KEY_OVERHEAD = 31  # separator before, UNIQ_KEY, U+0001, number sign, 19 digits, U+0002
 
 

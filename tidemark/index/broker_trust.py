@@ -10,7 +10,7 @@ dispatches the whole log again. Both are correct when `abort` is removed.
 from __future__ import annotations
 
 from tidemark.errors import CorruptStoreError
-from tidemark.format import index_file
+from tidemark.format import index_file, index_layout
 from tidemark.format.check import Checker, Crc
 from tidemark.index.key_index import index_files
 from tidemark.index.log_walk import LogWalk
@@ -92,7 +92,7 @@ def _last_index_timestamp(paths: StorePaths) -> int:
     last = 0
     for path in index_files(paths.index):
         with path.open("rb") as file:
-            header = index_file.decode_header(file.read(index_file.HEADER_SIZE))
+            header = index_file.decode_header(file.read(index_layout.HEADER_SIZE))
         if header.index_count > 1:
             last = max(last, header.end_timestamp)
     return last

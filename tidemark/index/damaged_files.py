@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from tidemark.format import index_file
+from tidemark.format import index_file, index_layout
 from tidemark.format.topic_name import is_topic_name
 from tidemark.index.key_index import index_files
 from tidemark.store.mapped_file_queue import is_file_name, list_folder
@@ -80,8 +80,8 @@ def _is_wrong(length: int, size: int, unit: int, counts: Counter[int]) -> bool:
 
 def _is_header_possible(path: Path, size: int) -> bool:
     with path.open("rb") as file:
-        header = index_file.decode_header(file.read(index_file.HEADER_SIZE))
-    most = size // index_file.ENTRY_SIZE
+        header = index_file.decode_header(file.read(index_layout.HEADER_SIZE))
+    most = size // index_layout.ENTRY_SIZE
     return header.index_count <= most and 0 <= header.begin_physical_offset <= header.end_physical_offset
 
 

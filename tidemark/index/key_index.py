@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from tidemark.errors import CorruptStoreError, StoreContradictionError
 from tidemark.format import index_file
 from tidemark.format.dispatch_request import U8Array
-from tidemark.format.index_file import ENTRY, HEADER_SIZE, Header, NewEntries, file_size
+from tidemark.format.index_file import Header, NewEntries, file_size
+from tidemark.format.index_layout import ENTRY, HEADER_SIZE
 from tidemark.index.part_keys import PartKeys
 from tidemark.store.storage import Storage
 

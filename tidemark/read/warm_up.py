@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from tidemark.format import consume_queue, message, reading
-from tidemark.format.index_file import ENTRY_SIZE, SLOT_SIZE, Header, find_entries
-from tidemark.format.key_chain import oldest_entries
+from tidemark.format.index_file import Header, find_entries, oldest_entries
+from tidemark.format.index_layout import ENTRY_SIZE, SLOT_SIZE
 from tidemark.format.record import Record, encode_record
 from tidemark.read.messages.body import BodyEncoding
 from tidemark.read.messages.message_columns import message_batch

@@ -13,7 +13,8 @@ from benchmarks.scale.workload import Workload
 from benchmarks.stack import running
 from tidemark.client import BATCH_QUEUE, Producer
 from tidemark.format.elements import Element, encode_elements
-from tidemark.format.index_file import HEADER_SIZE, decode_header
+from tidemark.format.index_file import decode_header
+from tidemark.format.index_layout import HEADER_SIZE
 from tidemark.format.properties import KEYS, UNIQ_KEY, encode_properties
 from tidemark.index.key_index import index_files
 from tidemark.local.local_stack import WRITER

@@ -11,7 +11,8 @@ from pathlib import Path
 
 from tidemark.format.check import Checker, Crc
 from tidemark.format.dispatch_request import RequestArray
-from tidemark.format.index_file import HEADER_SIZE, Header, decode_header
+from tidemark.format.index_file import Header, decode_header
+from tidemark.format.index_layout import HEADER_SIZE
 from tidemark.index.dispatch import queue_records
 from tidemark.index.key_index import KeyIndex, index_files
 from tidemark.index.log_walk import LogPart, LogWalk

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from tests.conformance.format.golden import COMPLETE, INDEX_SIZES, STORES, data_files, walk_log
 from tidemark.format import index_file
-from tidemark.format.index_file import ENTRY, ENTRY_SIZE, HEADER_SIZE, Header, hash_keys, make_entries
+from tidemark.format.index_file import Header, hash_keys, make_entries
+from tidemark.format.index_layout import ENTRY, ENTRY_SIZE, HEADER_SIZE
 
 pytestmark = pytest.mark.conformance
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.conformance.format import vectors
-from tidemark.format import batch_consume_queue, consume_queue, elements, index_file, wire_batch
+from tidemark.format import batch_consume_queue, consume_queue, elements, index_file, index_layout, wire_batch
 from tidemark.format.check import Checker
 from tidemark.format.dispatch_request import Outcome
 from tidemark.format.elements import Element
@@ -284,7 +284,7 @@ def test_lookup_in_the_index_vector_gives_newest_first() -> None:
     header = index_file.decode_header(vectors.IDX)
     entries_at = index_file.entry_at(4, 0)
     found = index_file.find_entries(
-        data[index_file.HEADER_SIZE : entries_at],
+        data[index_layout.HEADER_SIZE : entries_at],
         data[entries_at:],
         header,
         key_hash=index_file.key_hash("TopicTest", "K1"),

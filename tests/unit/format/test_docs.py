@@ -14,7 +14,15 @@ from services.indexer.pipeline.config import PipelineSettings
 from services.writer.log.queue_offsets import QueueOffsets, Snapshot, save_snapshot
 from tests import builders
 from tidemark.backup.manifest import BackedFile, Manifest, save_manifest
-from tidemark.format import batch_consume_queue, consume_queue, consume_queue_ext, elements, index_file, record
+from tidemark.format import (
+    batch_consume_queue,
+    consume_queue,
+    consume_queue_ext,
+    elements,
+    index_file,
+    index_layout,
+    record,
+)
 from tidemark.format.dispatch_request import Fault
 from tidemark.format.record import Magic
 from tidemark.format.sys_flag import SysFlag
@@ -55,8 +63,8 @@ def layout_of(dtype: np.dtype[Any]) -> list[tuple[int, str, str]]:
         (4, 0, consume_queue.UNIT),
         (4, 1, consume_queue_ext.UNIT),
         (5, 0, batch_consume_queue.UNIT),
-        (6, 0, index_file.HEADER),
-        (6, 1, index_file.ENTRY),
+        (6, 0, index_layout.HEADER),
+        (6, 1, index_layout.ENTRY),
     ],
 )
 def test_field_tables_are_the_dtypes(section: int, number: int, dtype: np.dtype[Any]) -> None:

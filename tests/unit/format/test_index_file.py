@@ -8,7 +8,7 @@ import pytest
 from tests.builders import properties, record_bytes, row_of_records
 from tests.plain_check import java_hash
 from tidemark.errors import CorruptStoreError
-from tidemark.format import index_file
+from tidemark.format import index_file, index_layout
 from tidemark.format.check import Checker
 from tidemark.format.index_file import Header, decode_header, hash_keys
 
@@ -61,6 +61,6 @@ def test_places_of_entries() -> None:
 
 def test_a_header_that_counts_too_much_leads_nowhere_outside_of_the_entries() -> None:
     """The first wrong slot is reported; bytes past the last entry are not read."""
-    entries = np.zeros(2 * index_file.ENTRY_SIZE, np.uint8)
-    slots = np.zeros(index_file.SLOT_SIZE, np.uint8)
+    entries = np.zeros(2 * index_layout.ENTRY_SIZE, np.uint8)
+    slots = np.zeros(index_layout.SLOT_SIZE, np.uint8)
     assert index_file.find_broken_chain(slots, entries, Header(index_count=(1 << 31) - 1)) == (None, 0)

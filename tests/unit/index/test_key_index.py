@@ -9,7 +9,7 @@ import pytest
 
 from tests.builders import properties, row_of_records
 from tidemark.errors import StoreContradictionError
-from tidemark.format import index_file
+from tidemark.format import index_file, index_layout
 from tidemark.format.check import Checker
 from tidemark.format.index_file import Header, file_size, find_entries, key_hash
 from tidemark.index.key_index import KeyIndex, index_files
@@ -176,7 +176,7 @@ def test_a_new_file_begins_where_the_full_one_ended(tmp_path: Path) -> None:
         hash_slot_count=header.hash_slot_count,
         index_count=12,  # 50 keys: 39 in the first file, 11 here
     )
-    first_entry = np.frombuffer(second, index_file.ENTRY, count=1, offset=index_file.entry_at(SLOTS, 1))[0]
+    first_entry = np.frombuffer(second, index_layout.ENTRY, count=1, offset=index_file.entry_at(SLOTS, 1))[0]
     # key 40 belongs to record 19, as does key 39, which ended the first file
     assert first_entry["time_difference"] == 0
 

@@ -19,7 +19,8 @@ from services.indexer.pipeline.shards.shard_builder import ShardBuilder
 from tests.builders import properties, write_log
 from tests.pipeline_runs import build, index_contents, plan_of, queue_files, until
 from tidemark.errors import StoreContradictionError
-from tidemark.format.index_file import ENTRY, HEADER_SIZE, decode_header, entry_at
+from tidemark.format.index_file import decode_header, entry_at
+from tidemark.format.index_layout import ENTRY, HEADER_SIZE
 from tidemark.index.log_walk import LogPart
 from tidemark.store.marks import Marks
 from tidemark.store.storage import DiskStorage

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from tests.builders import buffer_of_records, record_bytes, wire_batch
 from tidemark.format import message
-from tidemark.format.index_file import Header
-from tidemark.format.key_chain import oldest_entries, oldest_entries_plain
+from tidemark.format.index_file import Header, oldest_entries, oldest_entries_plain
 from tidemark.format.message import PlainMessage, number_columns
 from tidemark.format.properties import decode_properties
 from tidemark.format.record import decode_record

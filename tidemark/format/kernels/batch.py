@@ -13,9 +13,21 @@ from tidemark.format.kernels.copy import copy_bytes
 from tidemark.format.kernels.crc import masked_crc32
 from tidemark.format.kernels.integers import get_i2, get_i4, put_i2, put_i4, put_i8
 from tidemark.format.kernels.json_text import put_number
+from tidemark.format.kernels.positions import (
+    BODY_CRC,
+    BODY_LENGTH,
+    ELEMENT_BODY,
+    ELEMENT_BODY_LENGTH,
+    ELEMENT_FLAG,
+    ELEMENT_OVERHEAD,
+    FLAG,
+    HEAD_SIZE,
+    PHYSICAL_OFFSET,
+    QUEUE_OFFSET,
+)
 from tidemark.format.kernels.properties import is_java_true, scan_properties
+from tidemark.format.primitives import MAX_PROPERTIES_SIZE_BYTES
 
-ELEMENT_OVERHEAD = 22
 (  # positions in the result of `scan_batch`
     COUNT,
     FAULT,
@@ -39,7 +51,7 @@ ELEMENT_OVERHEAD = 22
 ) = range(19)
 N_FACTS = 19
 _UNIQ_KEY = np.frombuffer(b"UNIQ_KEY\x01", np.uint8)
-_MAX_PROPERTIES = 32_767
+_MAX_PROPERTIES = MAX_PROPERTIES_SIZE_BYTES
 _BLANK, _NUMBER_SIGN, _STAR, _BAR = 32, 35, 42, 124
 
 
@@ -89,10 +101,10 @@ def scan_batch(wire, found, facts):  # type: ignore[no-untyped-def]
         size = get_i4(wire, at)
         if size < ELEMENT_OVERHEAD or size > end - at:
             return
-        body_length = get_i4(wire, at + 16)
+        body_length = get_i4(wire, at + ELEMENT_BODY_LENGTH)
         if body_length < 0 or body_length > size - ELEMENT_OVERHEAD:
             return
-        properties_at = at + 22 + body_length
+        properties_at = at + ELEMENT_OVERHEAD + body_length
         properties_length = get_i2(wire, properties_at - 2)
         if properties_length < 0 or properties_at + properties_length != at + size:
             return
@@ -145,20 +157,20 @@ def encode_records(wire, head, topic, first_extra, queue_offset, physical_offset
     i = 0
     while at < wire.size:
         size = get_i4(wire, at)
-        body_length = get_i4(wire, at + 16)
-        properties_at = at + 22 + body_length
+        body_length = get_i4(wire, at + ELEMENT_BODY_LENGTH)
+        properties_at = at + ELEMENT_OVERHEAD + body_length
         properties_length = size - ELEMENT_OVERHEAD - body_length
         extra = first_extra.size if i == 0 else 0
         total = head.size + body_length + topic.size + 2 + properties_length + extra
         copy_bytes(head, 0, head.size, out, to)
         put_i4(out, to, total)
-        put_i4(out, to + 8, masked_crc32(wire, at + 20, body_length))
-        put_i4(out, to + 16, get_i4(wire, at + 12))
-        put_i8(out, to + 20, queue_offset + i)
-        put_i8(out, to + 28, physical_offset + to)
-        put_i4(out, to + head.size - 4, body_length)
+        put_i4(out, to + BODY_CRC, masked_crc32(wire, at + ELEMENT_BODY, body_length))
+        put_i4(out, to + FLAG, get_i4(wire, at + ELEMENT_FLAG))
+        put_i8(out, to + QUEUE_OFFSET, queue_offset + i)
+        put_i8(out, to + PHYSICAL_OFFSET, physical_offset + to)
+        put_i4(out, to + BODY_LENGTH + head.size - HEAD_SIZE, body_length)
         position = to + head.size
-        copy_bytes(wire, at + 20, body_length, out, position)
+        copy_bytes(wire, at + ELEMENT_BODY, body_length, out, position)
         position += body_length
         copy_bytes(topic, 0, topic.size, out, position)
         position += topic.size
@@ -189,7 +201,7 @@ def add_unique_keys(wire, first_key, found, out):  # type: ignore[no-untyped-def
     i = 0
     while at < wire.size:
         size = get_i4(wire, at)
-        body_length = get_i4(wire, at + 16)
+        body_length = get_i4(wire, at + ELEMENT_BODY_LENGTH)
         properties_at = at + ELEMENT_OVERHEAD + body_length
         copy_bytes(wire, at, size, out, to)
         end = to + size

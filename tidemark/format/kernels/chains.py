@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tidemark.format.kernels.compiled import compiled
 from tidemark.format.kernels.integers import get_i4
+from tidemark.format.kernels.positions import ENTRY_HASH, ENTRY_PREVIOUS, ENTRY_SIZE, SLOT
 
 
 @compiled
@@ -17,15 +18,15 @@ def check_chains(slots, entries, index_count, last):  # type: ignore[no-untyped-
     """
     wrong_entry = 0
     for number in range(1, index_count):
-        slot = get_i4(entries, 20 * number) % last.size
-        previous = get_i4(entries, 20 * number + 16)
+        slot = get_i4(entries, ENTRY_SIZE * number + ENTRY_HASH) % last.size
+        previous = get_i4(entries, ENTRY_SIZE * number + ENTRY_PREVIOUS)
         if previous != last[slot] and wrong_entry == 0:
             wrong_entry = number
         last[slot] = number
     for slot in range(last.size):
-        value = get_i4(slots, 4 * slot)
-        while value >= index_count and 20 * value + 20 <= entries.size:
-            previous = get_i4(entries, 20 * value + 16)
+        value = get_i4(slots, SLOT * slot)
+        while value >= index_count and ENTRY_SIZE * (value + 1) <= entries.size:
+            previous = get_i4(entries, ENTRY_SIZE * value + ENTRY_PREVIOUS)
             if previous >= value:
                 break
             value = previous

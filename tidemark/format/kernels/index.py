@@ -8,7 +8,15 @@ from __future__ import annotations
 import numpy as np
 
 from tidemark.format.kernels.compiled import compiled
-from tidemark.format.kernels.integers import get_i4, put_i4, put_i8
+from tidemark.format.kernels.integers import get_i4, get_i8, put_i4, put_i8
+from tidemark.format.kernels.positions import (
+    ENTRY_HASH,
+    ENTRY_OFFSET,
+    ENTRY_PREVIOUS,
+    ENTRY_SIZE,
+    ENTRY_TIME,
+    SLOT,
+)
 from tidemark.format.kernels.queues import same_topic
 from tidemark.format.kernels.text import text_hash
 
@@ -69,11 +77,11 @@ def make_entries(  # type: ignore[no-untyped-def]
     slots            the current slot table, uint8, big-endian i4
     first_entry      number of the first new entry (indexCount)
     begin_timestamp  of the header before these entries
-    out              uint8, 20 bytes per key, in the keys' order
+    out              uint8, one entry per key, in the keys' order
     slot_values      int32, per key: value of the slot after it; the last of a slot's keys counts
     returns          number of slots that were empty before
     """
-    n_slots = slots.size // 4
+    n_slots = slots.size // SLOT
     fresh = 0
     last_slot = -1
     last_entry = 0
@@ -82,7 +90,7 @@ def make_entries(  # type: ignore[no-untyped-def]
         slot = hashes[i] % n_slots
         entry = first_entry + i
         if slot != last_slot:
-            previous = get_i4(slots, 4 * slot)
+            previous = get_i4(slots, SLOT * slot)
             if previous <= 0 or previous > entry:
                 previous = 0
                 fresh += 1
@@ -94,10 +102,11 @@ def make_entries(  # type: ignore[no-untyped-def]
             reference = store_timestamps[0]
         if reference > 0:
             difference = (store_timestamps[i] - reference) // 1000 if store_timestamps[i] >= reference else np.int64(0)
-        put_i4(out, 20 * i, hashes[i])
-        put_i8(out, 20 * i + 4, physical_offsets[i])
-        put_i4(out, 20 * i + 12, min(difference, _I4_MAX))
-        put_i4(out, 20 * i + 16, previous)
+        to = ENTRY_SIZE * i
+        put_i4(out, to + ENTRY_HASH, hashes[i])
+        put_i8(out, to + ENTRY_OFFSET, physical_offsets[i])
+        put_i4(out, to + ENTRY_TIME, min(difference, _I4_MAX))
+        put_i4(out, to + ENTRY_PREVIOUS, previous)
         slot_values[k] = entry
         last_slot = slot
         last_entry = entry
@@ -112,23 +121,48 @@ def find_entries(slots, entries, key_hash, index_count, begin_timestamp, begin_m
     (format.md §14) at times below begin_ms. A chain must lead to older entries only; otherwise the loop would not end.
     """
     n = 0
-    last = min(index_count, entries.size // 20 - 1)  # a slot may point at indexCount itself, never beyond the table
-    number = get_i4(slots, 4 * (key_hash % (slots.size // 4)))
+    last = min(
+        index_count, entries.size // ENTRY_SIZE - 1
+    )  # a slot may point at indexCount itself, never beyond the table
+    number = get_i4(slots, SLOT * (key_hash % (slots.size // SLOT)))
     if index_count <= 1 or number <= 0 or number > last:
         return 0
     while n < out.size:
-        at = 20 * number
-        difference = get_i4(entries, at + 12)
+        at = ENTRY_SIZE * number
+        difference = get_i4(entries, at + ENTRY_TIME)
         if difference < 0:
             break
         timestamp = begin_timestamp + difference * 1000
-        if get_i4(entries, at) == key_hash and begin_ms <= timestamp <= end_ms:
-            high = get_i4(entries, at + 4)
-            low = get_i4(entries, at + 8) & 0xFFFFFFFF
-            out[n] = (high << 32) | low
+        if get_i4(entries, at + ENTRY_HASH) == key_hash and begin_ms <= timestamp <= end_ms:
+            out[n] = get_i8(entries, at + ENTRY_OFFSET)
             n += 1
-        previous = get_i4(entries, at + 16)
+        previous = get_i4(entries, at + ENTRY_PREVIOUS)
         if previous <= 0 or previous >= number or timestamp < begin_ms:
+            break
+        number = previous
+    return n
+
+
+@compiled
+def oldest_entries(slots, entries, key_hash, begin_timestamp, least_ms, after, below, ring):  # type: ignore[no-untyped-def]
+    """Collect the least physical offsets of *key_hash* within (after, below), and return how many the chain has there.
+
+    A chain leads from new to old, so the last `ring.size` hits are kept: hit number i is stored at ring[i % ring.size].
+    The walk stops unless numbers descend, because the slot may change concurrently.
+    """
+    n = 0
+    capacity = entries.size // ENTRY_SIZE
+    number = get_i4(slots, SLOT * (key_hash % (slots.size // SLOT)))
+    while 0 < number < capacity:
+        at = ENTRY_SIZE * number
+        if get_i4(entries, at + ENTRY_HASH) == key_hash:
+            physical_offset = get_i8(entries, at + ENTRY_OFFSET)
+            timestamp = begin_timestamp + np.int64(get_i4(entries, at + ENTRY_TIME)) * 1000
+            if after < physical_offset < below and timestamp + 1000 > least_ms:
+                ring[n % ring.size] = physical_offset
+                n += 1
+        previous = get_i4(entries, at + ENTRY_PREVIOUS)
+        if previous >= number:
             break
         number = previous
     return n

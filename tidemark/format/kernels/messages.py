@@ -8,13 +8,30 @@ from __future__ import annotations
 import numpy as np
 
 from tidemark.format.dispatch_request import Fault
+from tidemark.format.host import IPV4_HOST_SIZE
 from tidemark.format.kernels import properties as names
-from tidemark.format.kernels.batch import ELEMENT_OVERHEAD
 from tidemark.format.kernels.compiled import compiled
 from tidemark.format.kernels.copy import copy_bytes, is_same
 from tidemark.format.kernels.crc import masked_crc32
 from tidemark.format.kernels.integers import get_i2, get_i4, get_i8
 from tidemark.format.kernels.json_text import put_number
+from tidemark.format.kernels.positions import (
+    BODY_CRC,
+    BORN_HOST,
+    BORN_TIMESTAMP,
+    BORN_V6,
+    ELEMENT_BODY,
+    ELEMENT_BODY_LENGTH,
+    ELEMENT_FLAG,
+    ELEMENT_OVERHEAD,
+    FLAG,
+    HOST_V6_EXTRA,
+    QUEUE_ID,
+    RECONSUME_TIMES,
+    STORE_HOST,
+    STORE_V6,
+    TRANSACTION_OFFSET,
+)
 from tidemark.format.kernels.properties import _name_of as name_of
 from tidemark.format.kernels.properties import scan_properties
 from tidemark.format.kernels.search import find_byte
@@ -22,11 +39,11 @@ from tidemark.format.kernels.walk import _OK as OK
 from tidemark.format.kernels.walk import _measure as measure
 from tidemark.format.kernels.walk import crc_fault, fill_row
 from tidemark.format.record import MIN_RECORD_SIZE
+from tidemark.format.sys_flag import INNER_BATCH_FLAGS
 
 _LENGTH, _NUMBER = int(Fault.LENGTH), int(Fault.NUMBER)
 OTHER_QUEUE = 32  # in addition to Fault: a valid record of another topic or queue
-_INNER_BATCH = 0xC0
-_BORN_V6, _STORE_V6 = 0x10, 0x20
+_INNER_BATCH = INNER_BATCH_FLAGS
 _HYPHEN = ord("-")
 _HEX = b"".join(b"%02X" % byte for byte in range(256))
 
@@ -63,7 +80,7 @@ def check_records(buffer, places, physical_offsets, sizes, topic, queue_id, with
         if outcome != OK:
             row.fault = fault if fault != 0 else _LENGTH
             continue
-        row.queue_id = get_i4(buffer, at + 12)
+        row.queue_id = get_i4(buffer, at + QUEUE_ID)
         if total != sizes[i]:
             row.fault = _LENGTH
             continue
@@ -104,10 +121,10 @@ def _count_elements(buffer, at, end):  # type: ignore[no-untyped-def]
         size = get_i4(buffer, at)
         if size < ELEMENT_OVERHEAD or size > end - at:
             return 0
-        body_length = get_i4(buffer, at + 16)
+        body_length = get_i4(buffer, at + ELEMENT_BODY_LENGTH)
         if body_length < 0 or body_length > size - ELEMENT_OVERHEAD:
             return 0
-        properties_length = get_i2(buffer, at + 20 + body_length)
+        properties_length = get_i2(buffer, at + ELEMENT_BODY + body_length)
         if properties_length < 0 or ELEMENT_OVERHEAD + body_length + properties_length != size:
             return 0
         count += 1
@@ -148,10 +165,10 @@ def fill_messages(buffer, places, rows, messages, found):  # type: ignore[no-unt
         if row.fault != 0:
             continue
         place = places[i]
-        born_size = 20 if row.sys_flag & _BORN_V6 else 8
-        store_size = 20 if row.sys_flag & _STORE_V6 else 8
-        store_host_at = place + 56 + born_size
-        after_hosts = store_host_at + store_size
+        born_extra = HOST_V6_EXTRA if row.sys_flag & BORN_V6 else 0
+        store_extra = HOST_V6_EXTRA if row.sys_flag & STORE_V6 else 0
+        after_born = place + born_extra  # where the head would begin if the born host were IPv4
+        after_hosts = after_born + store_extra
         count = 0
         if (row.sys_flag & _INNER_BATCH) == _INNER_BATCH:
             count = _count_elements(buffer, row.body_at, row.body_at + row.body_length)
@@ -164,16 +181,16 @@ def fill_messages(buffer, places, rows, messages, found):  # type: ignore[no-unt
             message.physical_offset = row.physical_offset
             message.store_timestamp = row.store_timestamp
             message.sys_flag = row.sys_flag
-            message.born_timestamp = get_i8(buffer, place + 40)
-            message.born_host_at, message.born_host_size = place + 48, born_size
-            message.store_host_at, message.store_host_size = store_host_at, store_size
+            message.born_timestamp = get_i8(buffer, place + BORN_TIMESTAMP)
+            message.born_host_at, message.born_host_size = place + BORN_HOST, IPV4_HOST_SIZE + born_extra
+            message.store_host_at, message.store_host_size = after_born + STORE_HOST, IPV4_HOST_SIZE + store_extra
             if count == 0:
                 message.inner = 0
                 message.record_size = row.message_size
-                message.flag = get_i4(buffer, place + 16)
-                message.reconsume_times = get_i4(buffer, after_hosts)
-                message.prepared_transaction_offset = get_i8(buffer, after_hosts + 4)
-                message.body_crc = get_i4(buffer, place + 8)
+                message.flag = get_i4(buffer, place + FLAG)
+                message.reconsume_times = get_i4(buffer, after_hosts + RECONSUME_TIMES)
+                message.prepared_transaction_offset = get_i8(buffer, after_hosts + TRANSACTION_OFFSET)
+                message.body_crc = get_i4(buffer, place + BODY_CRC)
                 message.body_at, message.body_length = row.body_at, row.body_length
                 message.properties_at, message.properties_length = row.properties_at, row.properties_length
                 message.tags_at, message.tags_length = row.tags_at, row.tags_length
@@ -182,10 +199,11 @@ def fill_messages(buffer, places, rows, messages, found):  # type: ignore[no-unt
                 continue
             message.inner = k + 1
             message.record_size = 0
-            message.flag = get_i4(buffer, at + 12)
+            message.flag = get_i4(buffer, at + ELEMENT_FLAG)
             message.reconsume_times = 0
             message.prepared_transaction_offset = 0
-            message.body_at, message.body_length = at + 20, get_i4(buffer, at + 16)
+            message.body_at = at + ELEMENT_BODY
+            message.body_length = get_i4(buffer, at + ELEMENT_BODY_LENGTH)
             message.body_crc = masked_crc32(buffer, message.body_at, message.body_length)
             properties_at = message.body_at + message.body_length + 2
             _set_properties(buffer, message, properties_at, get_i2(buffer, properties_at - 2), found)

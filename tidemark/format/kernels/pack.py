@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from tidemark.format.kernels.batch import ELEMENT_OVERHEAD
 from tidemark.format.kernels.compiled import compiled
 from tidemark.format.kernels.copy import copy_bytes
 from tidemark.format.kernels.integers import put_i2, put_i4, put_i8
+from tidemark.format.kernels.positions import ELEMENT_BODY, ELEMENT_BODY_LENGTH, ELEMENT_OVERHEAD
 from tidemark.format.kernels.search import find_byte
 from tidemark.format.kernels.text import text_hash
+from tidemark.format.primitives import MAX_PROPERTIES_SIZE_BYTES
 
 (  # reasons why a row cannot be packed
     NO_FAULT,
@@ -21,7 +22,7 @@ from tidemark.format.kernels.text import text_hash
     PROPERTIES_FAULT,  # properties too long for an i16
     BODY_FAULT,  # no body
 ) = range(4)
-_MAX_PROPERTIES = 32_767
+_MAX_PROPERTIES = MAX_PROPERTIES_SIZE_BYTES
 _SPACE = 32
 _TAGS = np.frombuffer(b"TAGS\x01", np.uint8)
 _KEYS = np.frombuffer(b"KEYS\x01", np.uint8)
@@ -173,8 +174,8 @@ def pack_elements(  # type: ignore[no-untyped-def]
         length = body_at[row + 1] - body_at[row]
         put_i8(out, start, 0)
         put_i8(out, start + 8, 0)
-        put_i4(out, start + 16, length)
-        to = _put_bytes(out, start + 20, body, body_at[row], length) + 2
+        put_i4(out, start + ELEMENT_BODY_LENGTH, length)
+        to = _put_bytes(out, start + ELEMENT_BODY, body, body_at[row], length) + 2
         properties_at = to
         to = _put_property(out, to, _TAGS, tag, tag_at, row)
         to = _put_property(out, to, _KEYS, key, key_at, row)

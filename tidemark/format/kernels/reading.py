@@ -8,15 +8,16 @@ from __future__ import annotations
 from tidemark.format import batch_consume_queue, consume_queue
 from tidemark.format.kernels.compiled import compiled
 from tidemark.format.kernels.integers import get_i2, get_i4, get_i8
+from tidemark.format.kernels.positions import UNIT_MESSAGE_SIZE, UNIT_PHYSICAL_OFFSET, positions
 
 _BLANK = consume_queue.PRE_BLANK_SIZE
-_BASE_OFFSET_AT, _COUNT_AT = (batch_consume_queue.UNIT.fields[name][1] for name in ("base_offset", "batch_size"))  # type: ignore[index]
+_BASE_OFFSET_AT, _COUNT_AT = positions(batch_consume_queue.UNIT, "base_offset", "batch_size")
 
 
 @compiled
 def _is_live(units, at, unit_size):  # type: ignore[no-untyped-def]
     """Return True if the unit at byte *at*, which is not pre-blank, points at a record (docs/format.md §4, §5)."""
-    if get_i8(units, at) < 0 or get_i4(units, at + 8) <= 0:
+    if get_i8(units, at + UNIT_PHYSICAL_OFFSET) < 0 or get_i4(units, at + UNIT_MESSAGE_SIZE) <= 0:
         return False
     return unit_size == consume_queue.UNIT_SIZE or (
         get_i8(units, at + _BASE_OFFSET_AT) >= 0 and get_i2(units, at + _COUNT_AT) > 0
@@ -36,10 +37,10 @@ def count_visible(units, unit_size, least, limit):  # type: ignore[no-untyped-de
     count = units.size // unit_size
     for i in range(count):
         at = i * unit_size
-        size = get_i4(units, at + 8)
+        size = get_i4(units, at + UNIT_MESSAGE_SIZE)
         if size == _BLANK:
             continue
-        start = get_i8(units, at)
+        start = get_i8(units, at + UNIT_PHYSICAL_OFFSET)
         if not _is_live(units, at, unit_size) or start + size > limit or start <= least:
             return end, least, i
         least = start

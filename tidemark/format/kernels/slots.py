@@ -5,6 +5,7 @@ from __future__ import annotations
 from tidemark.format.kernels.compiled import compiled
 from tidemark.format.kernels.copy import copy_bytes
 from tidemark.format.kernels.integers import put_i4
+from tidemark.format.kernels.positions import SLOT
 
 
 @compiled
@@ -24,14 +25,14 @@ def make_stretches(table, numbers, values, first, gap, out, stretches):  # type:
         stretches[n, 0], stretches[n, 1] = number, end
         while True:
             put_i4(out, end, values[i])
-            end += 4
+            end += SLOT
             i += 1
             if i == numbers.size or numbers[i] - number - 1 > gap:
                 break
-            between = 4 * (numbers[i] - number - 1)
-            if end + between + 4 > out.size:
+            between = SLOT * (numbers[i] - number - 1)
+            if end + between + SLOT > out.size:
                 break
-            copy_bytes(table, 4 * (number + 1), between, out, end)
+            copy_bytes(table, SLOT * (number + 1), between, out, end)
             end += between
             number = numbers[i]
         stretches[n, 2] = end

@@ -12,13 +12,27 @@ from tidemark.format.kernels import properties as names
 from tidemark.format.kernels.compiled import compiled
 from tidemark.format.kernels.crc import masked_crc32
 from tidemark.format.kernels.integers import get_i2, get_i4, get_i8, parse_decimal, put_i4
+from tidemark.format.kernels.positions import (
+    BODY_CRC,
+    BODY_LENGTH,
+    BORN_V6,
+    HOST_V6_EXTRA,
+    MAGIC,
+    PHYSICAL_OFFSET,
+    QUEUE_ID,
+    QUEUE_OFFSET,
+    STORE_TIMESTAMP,
+    STORE_V6,
+    SYS_FLAG,
+)
 from tidemark.format.kernels.properties import scan_properties
 from tidemark.format.kernels.text import text_hash
 from tidemark.format.properties import PROPERTY_CRC, PROPERTY_CRC_DIGITS, PROPERTY_CRC_SIZE
-from tidemark.format.record import MIN_RECORD_SIZE, Magic
+from tidemark.format.record import BLANK_SIZE, MIN_RECORD_SIZE, Magic
 from tidemark.format.tags import DELAY_LEVELS_MS, SCHEDULE_TOPIC
 
 _V1, _V2, _BLANK = int(Magic.V1), int(Magic.V2), int(Magic.BLANK)
+_BLANK_BYTE, _RECORD_BYTE = _BLANK >> 24 & 0xFF, _V1 >> 24 & 0xFF  # first byte of the magic; V1 and V2 share it
 _END, _PARTIAL, _BLANK_FOUND, _BAD, _FULL = (int(outcome) for outcome in Outcome)
 _NONE, _MAGIC, _LENGTH, _POSITION, _BODY_CRC, _NUMBER, _PROPERTY_CRC = (int(fault) for fault in Fault)
 _MIN = MIN_RECORD_SIZE
@@ -38,12 +52,12 @@ def _measure(buffer, at, end, base, file_end):  # type: ignore[no-untyped-def]
     left = end - at
     if left <= 0:
         return _END, _NONE, 0, 0, 0, 0, 0, 0
-    if file_end >= 0 and file_end - at < 8:  # there is always room for a blank record
+    if file_end >= 0 and file_end - at < BLANK_SIZE:  # there is always room for a blank record
         return _BAD, _MAGIC, 0, 0, 0, 0, 0, 0
-    if left < 8:
+    if left < BLANK_SIZE:
         return _PARTIAL, _MAGIC, 0, 0, 0, 0, 0, 0
     total = get_i4(buffer, at)
-    magic = get_i4(buffer, at + 4)
+    magic = get_i4(buffer, at + MAGIC)
     if magic == _BLANK:
         if file_end >= 0 and total != file_end - at:
             return _BAD, _LENGTH, 0, 0, 0, 0, 0, 0
@@ -52,12 +66,13 @@ def _measure(buffer, at, end, base, file_end):  # type: ignore[no-untyped-def]
         return _BAD, _MAGIC, 0, 0, 0, 0, 0, 0
     if total < _MIN or (file_end >= 0 and total > file_end - at):
         return _BAD, _LENGTH, 0, 0, 0, 0, 0, 0
-    if left < 40:
+    if left < SYS_FLAG + 4:
         return _PARTIAL, _LENGTH, total, 0, 0, 0, 0, 0
-    sys_flag = get_i4(buffer, at + 36)
-    body_length_at = at + 84 + (12 if sys_flag & 0x10 else 0) + (12 if sys_flag & 0x20 else 0)
+    sys_flag = get_i4(buffer, at + SYS_FLAG)
+    body_length_at = at + BODY_LENGTH
+    body_length_at += (HOST_V6_EXTRA if sys_flag & BORN_V6 else 0) + (HOST_V6_EXTRA if sys_flag & STORE_V6 else 0)
     body_at = body_length_at + 4
-    if get_i8(buffer, at + 28) != base + at:
+    if get_i8(buffer, at + PHYSICAL_OFFSET) != base + at:
         return _BAD, _POSITION, 0, 0, 0, 0, 0, 0
     if total > left:
         return _PARTIAL, _LENGTH, total, 0, 0, 0, 0, 0
@@ -140,7 +155,7 @@ def _read_numbers(buffer, row, found):  # type: ignore[no-untyped-def]
 
 @compiled
 def _is_body_right(buffer, at, body_at, body_length):  # type: ignore[no-untyped-def]
-    return body_length == 0 or masked_crc32(buffer, body_at, body_length) == get_i4(buffer, at + 8)
+    return body_length == 0 or masked_crc32(buffer, body_at, body_length) == get_i4(buffer, at + BODY_CRC)
 
 
 @compiled
@@ -182,9 +197,9 @@ def fill_row(buffer, at, base, record, row, found):  # type: ignore[no-untyped-d
     row.physical_offset = base + at
     row.message_size = total
     row.queue_id = queue_id
-    row.queue_offset = get_i8(buffer, at + 20)
-    row.sys_flag = get_i4(buffer, at + 36)
-    row.store_timestamp = get_i8(buffer, at + 56 + (12 if row.sys_flag & 0x10 else 0))
+    row.queue_offset = get_i8(buffer, at + QUEUE_OFFSET)
+    row.sys_flag = get_i4(buffer, at + SYS_FLAG)
+    row.store_timestamp = get_i8(buffer, at + STORE_TIMESTAMP + (HOST_V6_EXTRA if row.sys_flag & BORN_V6 else 0))
     row.topic_hash = _queue_hash(buffer, topic_at, topic_length, queue_id)
     row.body_at = body_at
     row.body_length = body_length
@@ -225,7 +240,7 @@ def walk(buffer, start, end, base, file_end, crc_mode, shard, shards, light, row
             return n, at, outcome, fault, seen
         if n == rows.size:
             return n, at, _FULL, _NONE, seen
-        queue_id = get_i4(buffer, at + 12)
+        queue_id = get_i4(buffer, at + QUEUE_ID)
         properties_at = topic_at + topic_length + 2
         owned = shards == 1 or owner_of(buffer, topic_at, topic_length, queue_id, shards, scratch) == shard
         if owned or light:
@@ -256,11 +271,11 @@ def find_next(buffer, start, end, base, file_end):  # type: ignore[no-untyped-de
     Valid means: magic, position, lengths and CRCs. A partial record at the buffer's end does not count: read more and
     search again.
     """
-    for at in range(start, end - 7):
-        if buffer[at + 4] == 0xCB:
+    for at in range(start, end - BLANK_SIZE + 1):
+        if buffer[at + MAGIC] == _BLANK_BYTE:
             if file_end < 0 or get_i4(buffer, at) != file_end - at:
                 continue
-        elif buffer[at + 4] != 0xDA:
+        elif buffer[at + MAGIC] != _RECORD_BYTE:
             continue
         outcome, _, total, body_at, body_length, _, _, properties_length = _measure(buffer, at, end, base, file_end)
         if outcome == _BLANK_FOUND:

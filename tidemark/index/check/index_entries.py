@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidemark.format import index_file
-from tidemark.format.index_file import ENTRY, ENTRY_SIZE, HEADER_SIZE, Header, entry_at
+from tidemark.format.index_file import Header, entry_at
+from tidemark.format.index_layout import ENTRY, ENTRY_SIZE, HEADER_SIZE
 
 
 class SeenIndexFile:

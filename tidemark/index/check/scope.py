@@ -7,7 +7,8 @@ import numpy as np
 from tidemark.errors import CorruptStoreError
 from tidemark.format import consume_queue
 from tidemark.format.check import Checker
-from tidemark.format.index_file import HEADER_SIZE, decode_header
+from tidemark.format.index_file import decode_header
+from tidemark.format.index_layout import HEADER_SIZE
 from tidemark.index.check.expected_units import BATCH, SIMPLE, decode, open_queue
 from tidemark.index.check.findings import Scope
 from tidemark.index.check.seen_files import SeenFiles, common_size, queue_folders

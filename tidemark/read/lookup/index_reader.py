@@ -9,17 +9,8 @@ from pathlib import Path
 
 from tidemark.errors import StoreContradictionError
 from tidemark.format.dispatch_request import U8Array
-from tidemark.format.index_file import (
-    DEFAULT_ENTRIES,
-    DEFAULT_SLOTS,
-    ENTRY_SIZE,
-    HEADER_SIZE,
-    SLOT_SIZE,
-    Header,
-    decode_header,
-    entry_at,
-    file_size,
-)
+from tidemark.format.index_file import DEFAULT_ENTRIES, DEFAULT_SLOTS, Header, decode_header, entry_at, file_size
+from tidemark.format.index_layout import ENTRY_SIZE, HEADER_SIZE, SLOT_SIZE
 from tidemark.store.random_access import map_for_random_reads
 
 _ENTRIES_A_SLOT = DEFAULT_ENTRIES // DEFAULT_SLOTS

@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidemark.format.dispatch_request import Fault
-from tidemark.format.index_file import find_entries, key_hash
-from tidemark.format.key_chain import oldest_entries
+from tidemark.format.index_file import find_entries, key_hash, oldest_entries
 from tidemark.format.message import MessageArray
 from tidemark.format.properties import KEYS, UNIQ_KEY, decode_properties, split_keys
 from tidemark.read.lookup.index_reader import IndexReader

@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from tidemark.errors import QueueIllegalError, StoreContradictionError, TopicNotFoundError
-from tidemark.format.index_file import ENTRIES_A_SLOT, ENTRY, key_hash
-from tidemark.format.key_chain import oldest_entries
+from tidemark.format.index_file import ENTRIES_A_SLOT, key_hash, oldest_entries
+from tidemark.format.index_layout import ENTRY
 from tidemark.format.record import HEAD, Magic
 from tidemark.read.lookup.index_reader import IndexReader, IndexTable
 from tidemark.read.lookup.key_lookup import read_sized
