@@ -45,7 +45,7 @@ docs: $(SYNCED)  ## write the generated parts of docs/ again
 	$(BIN)/python -m scripts.scale_tables
 	$(BIN)/python -m scripts.cli_reference
 	$(BIN)/python -m scripts.licences
-	$(BIN)/python -m scripts.threats_table
+	$(BIN)/python -m scripts.threats_list
 
 site: $(SYNCED)  ## the pages of docs/, and the API from its docstrings, as a web site in build/site
 	$(BIN)/mkdocs build --strict --quiet

@@ -1,21 +1,21 @@
-"""The table of threats is current, and the tests that it names exist."""
+"""The list of threats is current, and the tests that it names exist."""
 
 from __future__ import annotations
 
 import pytest
 
-from scripts.threats_table import PAGE, Threat, is_there, threats, with_table
+from scripts.threats_list import PAGE, Threat, is_there, threats, with_list
 
 
-def test_the_table_in_security_is_current() -> None:
-    """`make docs` writes the table."""
+def test_the_list_in_security_is_current() -> None:
+    """`make docs` writes the list."""
     page = PAGE.read_text()
-    assert page == with_table(page)
+    assert page == with_list(page)
 
 
 @pytest.mark.parametrize("threat", threats(), ids=lambda threat: threat.threat)
-def test_every_row_names_tests_that_there_are(threat: Threat) -> None:
-    """Each row names at least one, and no renamed test."""
+def test_every_threat_names_tests_that_there_are(threat: Threat) -> None:
+    """Each names at least one, and no renamed test."""
     assert threat.tests
     assert [test for test in threat.tests if not is_there(test)] == []
 

@@ -1,4 +1,4 @@
-"""Writes the table of threats into docs/security.md from docs/threats.toml: `make docs`.
+"""Writes the list of threats into docs/security.md from docs/threats.toml: `make docs`.
 
 A test compares them, and checks that every named test exists.
 """
@@ -15,14 +15,15 @@ from scripts.lock import ROOT
 PAGE = ROOT / "docs" / "security.md"
 DATA = ROOT / "docs" / "threats.toml"
 HEADING = "## Threats\n"
-_ABOUT = """Each threat with its defence and the tests that show it; the source is `docs/threats.toml`.
+_ABOUT = """Each threat, its defence, and the tests that show it.
+`make fuzz` and `make security-test` try more.
+`make supply-chain` asks OSV about each locked version; without a connection it fails only with `SUPPLY_CHAIN=--strict`.
 """
 
 
 class Threat(NamedTuple):
-    """A row of the table. tests: pytest's node ids, without parameters."""
+    """An item of the list. tests: pytest's node ids, without parameters."""
 
-    entry: str
     threat: str
     defence: str
     tests: list[str]
@@ -43,19 +44,20 @@ def is_there(test: str) -> bool:
     return any(isinstance(node, ast.FunctionDef) and node.name == name and name.startswith("test_") for node in found)
 
 
-def table() -> str:
-    """Return the table as Markdown."""
-    lines = ["| where | threat | defence | shown by |", "|---|---|---|---|"]
-    for entry, threat, defence, tests in threats():
-        lines.append(f"| {entry} | {threat} | {defence} | {' '.join(f'`{test}`' for test in tests)} |")
-    return "\n".join(lines) + "\n"
+def as_list() -> str:
+    """Return the list as Markdown."""
+    items = [
+        f"- **{threat[0].upper()}{threat[1:]}**: {defence}.\n  {' '.join(f'`{test}`' for test in tests)}"
+        for threat, defence, tests in threats()
+    ]
+    return "\n".join(items) + "\n"
 
 
-def with_table(page: str) -> str:
-    """Return *page* with a new table after its last heading."""
+def with_list(page: str) -> str:
+    """Return *page* with a new list after its last heading."""
     head, heading, _ = page.partition(HEADING)
-    return f"{head}{heading}\n{_ABOUT}\n{table()}"
+    return f"{head}{heading}\n{_ABOUT}\n{as_list()}"
 
 
 if __name__ == "__main__":
-    sys.exit(0 if PAGE.write_text(with_table(PAGE.read_text())) else 1)
+    sys.exit(0 if PAGE.write_text(with_list(PAGE.read_text())) else 1)
