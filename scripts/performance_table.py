@@ -1,6 +1,7 @@
 """Write the tables of docs/performance.md and benchmarks/NOTES.md from stored measurements. `make docs`.
 
-benchmarks/peers/results/*.json  runs of `make bench-peers`, with machine, scale and pairs: one table on the page
+benchmarks/peers/results/*.json  runs of `make bench-peers`, with machine, scale and pairs: each comparison once on the
+                                 page, from its largest run; all runs in the notes
 benchmarks/alone/*.json          runs of `make bench` without a peer: rows with an aim on the page, all in the notes
 benchmarks/profiles/*.json       profiles by `make profile ROW=... KEEP=1`: in the notes
 """
@@ -25,6 +26,8 @@ ALONE = ROOT / "benchmarks" / "alone"
 PROFILES = ROOT / "benchmarks" / "profiles"
 _MARKS = "<!-- {name}: make docs -->", "<!-- {name} end -->"
 _PLACES = 8  # rows per process
+_PEERS = ("rocketmq", "kafka")  # in the order of the columns
+_YES_OR_NO = {True: "yes", False: "**no**", None: ""}
 _SECTIONS = {  # prefix of a row's key → section of the page that explains the limit of the row
     "append_": "appends",
     "send_": "appends",
@@ -38,13 +41,44 @@ _SECTIONS = {  # prefix of a row's key → section of the page that explains the
 }
 
 
+def results_table(results: list[dict[str, Any]]) -> str:
+    """Return one table with each comparison once, from its largest run, and the machines below it."""
+    best: dict[tuple[str, str], tuple[int, dict[str, Any]]] = {}
+    for run in sorted(range(len(results)), key=lambda run: float(results[run]["machine"]["scale"])):
+        best.update({(row["key"], row["peer_key"]): (run + 1, row) for row in results[run]["rows"]})
+    lines = [
+        "| Run | Figure | Unit | Tidemark | RocketMQ | Kafka | Ratio | Goal | Met |",
+        "|--:|---|---|--:|--:|--:|--:|---|---|",
+        *(f"| {' | '.join([str(run), *_short_cells(row), _met(row)])} |" for run, row in best.values()),
+        "",
+        *(f"{run}. {_short_machine(result['machine'])}" for run, result in enumerate(results, 1)),
+    ]
+    return "\n".join(lines)
+
+
+def _short_cells(row: dict[str, Any]) -> list[str]:
+    """Return the cells of *row* with the compared figure in bold; ratio and goal are those to this figure."""
+    name, unit, *figures, _, goal = cells_of(row)
+    compared = 1 + _PEERS.index(row["peer"])
+    figures[compared] = f"**{figures[compared]}**"
+    ratio = row["ratio"]
+    sign, _, factor = goal.partition(" ")
+    aim = f"{sign} {factor.split()[0] if ' × ' in factor else 1}" if goal else ""
+    return [name, unit, *figures, f"{ratio['median']:.2f} ({ratio['least']:.2f}–{ratio['greatest']:.2f})", aim]
+
+
+def _short_machine(machine: dict[str, str]) -> str:
+    disk = machine["fdatasync of 4 KiB"]
+    return f"{machine['processor']}; scale {machine['scale']}; {machine['pairs']} pairs; `fdatasync` of 4 KiB: {disk}."
+
+
 def table_of(results: list[dict[str, Any]]) -> str:
-    """Return one table with a row for each goal of each run, and the machines of the runs below it."""
+    """Return one table with a row for each comparison of each run, and the machines of the runs below it."""
     lines = [
         "| Run | Figure | Unit | Tidemark | RocketMQ | Kafka | Ratio (least to greatest) | Goal | Met |",
         "|--:|---|---|--:|--:|--:|--:|---|---|",
         *(
-            f"| {' | '.join([str(run), *cells_of(row), _met(row)])} |"
+            f"| {' | '.join([str(run), *cells_of(row), _YES_OR_NO[row['met']]])} |"
             for run, result in enumerate(results, 1)
             for row in result["rows"]
         ),
@@ -89,9 +123,7 @@ def _machine(result: dict[str, Any]) -> str:
 
 
 def _met(row: dict[str, Any]) -> str:
-    if row["met"] is False:
-        return f"[**no**](#{section_of(row['key'])})"
-    return "yes" if row["met"] else ""
+    return f"[**no**](#{section_of(row['key'])})" if row["met"] is False else _YES_OR_NO[row["met"]]
 
 
 def section_of(key: str) -> str:
@@ -126,13 +158,14 @@ def page_with(text: str, name: str, tables: list[str]) -> str:
 
 def current_page() -> str:
     """Return docs/performance.md with tables of the stored results."""
-    text = page_with(PAGE.read_text(), "figures", [table_of(_read(RESULTS))])
+    text = page_with(PAGE.read_text(), "figures", [results_table(_read(RESULTS))])
     return page_with(text, "growth", [growth_table(_read(ALONE))])
 
 
 def current_notes() -> str:
     """Return benchmarks/NOTES.md with tables of the stored results."""
-    text = page_with(NOTES.read_text(), "alone", [alone_table(result) for result in _read(ALONE)])
+    text = page_with(NOTES.read_text(), "figures", [table_of(_read(RESULTS))])
+    text = page_with(text, "alone", [alone_table(result) for result in _read(ALONE)])
     return page_with(text, "profiles", [profile_table(profile) for profile in _read(PROFILES)])
 
 

@@ -18,6 +18,7 @@ from scripts.performance_table import (
     growth_table,
     page_with,
     profile_table,
+    results_table,
     section_of,
     table_of,
 )
@@ -49,8 +50,21 @@ def test_a_row_tells_each_system_the_spread_and_the_goal() -> None:
     )
     assert page.startswith("before\n") and page.endswith("\nafter\n") and "old" not in page
     assert "| rebuild | MB/s | 1,500 | 50.25 |  | 30.10 (20.00 to 31.00) × RocketMQ | ≥ 6 × RocketMQ | yes |" in page
-    assert page.splitlines()[-5].endswith("× RocketMQ | ≥ 6 × RocketMQ | [**no**](#rebuild) |")
+    assert page.splitlines()[-5].endswith("× RocketMQ | ≥ 6 × RocketMQ | **no** |")
     assert page.splitlines()[-3] == "1. processor: some."
+
+
+def test_results_have_each_comparison_once_from_its_largest_run() -> None:
+    machine = {"processor": "some", "pairs": "3", "fdatasync of 4 KiB": "p50 1 ms, p99 2 ms"}
+    small = {"machine": {**machine, "scale": "0.2"}, "rows": [ROW, {**ROW, "key": "lookup", "met": None, "goal": ""}]}
+    large = {"machine": {**machine, "scale": "1"}, "rows": [{**ROW, "met": False, "goal": "≥ RocketMQ"}]}
+    lines = results_table([large, small]).splitlines()
+    assert lines[2:5] == [
+        "| 1 | rebuild | MB/s | 1,500 | **50.25** |  | 30.10 (20.00–31.00) | ≥ 1 | [**no**](#rebuild) |",
+        "| 2 | lookup : rebuild | MB/s | 1,500 | **50.25** |  | 30.10 (20.00–31.00) |  |  |",
+        "",
+    ]
+    assert lines[6] == "2. some; scale 0.2; 3 pairs; `fdatasync` of 4 KiB: p50 1 ms, p99 2 ms."
 
 
 def test_what_has_no_peer_tells_the_aim_and_how_it_was_made() -> None:
