@@ -20,10 +20,22 @@ def table(options: type[Options]) -> str:
     """Return the table of all options as Markdown: name, default, meaning."""
     lines = ["| option | default | |", "|---|---|---|"]
     names = options.option_names()
+    repeated = [field for field in options.model_fields if _is_as_in_the_source(options, field)]
     for field, info in options.model_fields.items():
+        if field in repeated:
+            continue
         default = "required" if info.is_required() else _default(info.default)
         lines.append(f"| `{names[field]}` | {default} | {str(info.description).replace('|', chr(92) + '|')} |")
+    if repeated:
+        lines.append(f"| {', '.join(f'`{names[field]}`' for field in repeated)} | – | as for the source |")
     return "\n".join(lines) + "\n"
+
+
+def _is_as_in_the_source(options: type[Options], field: str) -> bool:
+    """Return True if *options* are not those of the source, which describes the option *field* in the same words."""
+    source = SourceOptions.model_fields.get(field)
+    same = source is not None and source.description == options.model_fields[field].description
+    return options is not SourceOptions and same
 
 
 def _default(value: object) -> str:

@@ -20,17 +20,14 @@ _Listed = Annotated[tuple[str, ...], BeforeValidator(_listed)]
 class SinkOptions(Options):
     """Options of the sink."""
 
-    writers: _Listed = Field(description="address of the writer, `host:port`; several are separated by commas")
+    writers: _Listed = Field(description="writer, `host:port`; several separated by commas")
     url: _Listed = Field(
         (),
-        description="query service of each writer, in the same order; required by streams, which look up there what "
-        "they sent before a restart",
+        description="query service of each writer, in order; required by streams and `runId`, to find stored messages",
     )
     topic: str | None = Field(None, description="topic of all messages; default: the column `topic`")
-    batch_size: int = Field(
-        1000, ge=1, le=MAX_INNER_BATCH_COUNT, description="limit of messages per request to the writer"
-    )
-    timeout: Seconds = Field("60s", gt=0, validate_default=True, description="timeout of a message, over all attempts")
+    batch_size: int = Field(1000, ge=1, le=MAX_INNER_BATCH_COUNT, description="messages per request at most")
+    timeout: Seconds = Field("60s", gt=0, validate_default=True, description="timeout of a message, with all attempts")
     tls_ca: str | None = Field(None, description=TLS_CA)
     tls_cert: str | None = Field(None, description=TLS_CERT)
     tls_key: str | None = Field(None, description=TLS_KEY)
@@ -38,7 +35,7 @@ class SinkOptions(Options):
     token_file: str | None = Field(None, description=TOKEN_FILE)
     run_id: Annotated[str, StringConstraints(pattern=r"^[\w.:-]{1,64}$")] | None = Field(
         None,
-        description="batch only: id of the job; a repeat with the same id and rows sends only missing messages",
+        description="batch: id of the job; a repeat with the same id and rows sends only missing messages",
     )
 
     @model_validator(mode="after")

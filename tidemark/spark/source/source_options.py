@@ -37,13 +37,13 @@ _Milliseconds = Annotated[int, Field(ge=0)]
 
 
 TLS_CA = (
-    "PEM file of the CAs that sign the services' certificates, at the same path on every worker; without tls options "
-    "and `token`, `tokenFile` each process uses its own environment: TIDEMARK_TLS_CA, TIDEMARK_TOKEN_FILE, …"
+    "PEM file of the services' CAs, at the same path on every worker; without this and the next four the "
+    "environment applies (`TIDEMARK_TLS_CA`, …)"
 )
-TLS_CERT = "PEM file of the client certificate, if the services require one"
-TLS_KEY = "PEM file of the private key of `tlsCert`"
-TOKEN = "token for the services; Spark redacts it in its UI and plans, but a shared notebook shows it"  # noqa: S105
-TOKEN_FILE = "file with the token, at the same path on every worker; read again when it changes"  # noqa: S105
+TLS_CERT = "PEM file of a client certificate"
+TLS_KEY = "PEM file of its key"
+TOKEN = "token; Spark redacts it, but a shared notebook shows it"  # noqa: S105
+TOKEN_FILE = "file with it, on every worker; read again when it changes"  # noqa: S105
 
 
 class Options(BaseModel):
@@ -67,15 +67,11 @@ class SourceOptions(Options):
     """Options of the source: the store, the queues and offsets to read, and limits."""
 
     path: Path | None = Field(
-        None, description="the store's directory, if driver and workers can read its files; otherwise set `url`"
+        None, description="the store's directory, if driver and workers can read it; otherwise set `url`"
     )
-    state_path: Path | None = Field(
-        None, description="for an attached broker's directory: folder of Tidemark's own files about it"
-    )
+    state_path: Path | None = Field(None, description="for an attached broker: folder of Tidemark's own files about it")
     url: str | None = Field(None, description="the query service, `http://host:8080`; required by `commitGroup`")
-    timeout: Seconds = Field(
-        "60s", gt=0, validate_default=True, description="timeout of one request to the query service"
-    )
+    timeout: Seconds = Field("60s", gt=0, validate_default=True, description="timeout of one request")
     tls_ca: str | None = Field(None, description=TLS_CA)
     tls_cert: str | None = Field(None, description=TLS_CERT)
     tls_key: str | None = Field(None, description=TLS_KEY)
@@ -84,92 +80,81 @@ class SourceOptions(Options):
 
     subscribe: str | None = Field(None, description="topics, separated by commas")
     subscribe_pattern: re.Pattern[str] | None = Field(
-        None, description="topics whose whole name matches this regular expression; a stream also finds new ones"
+        None, description="topics whose whole name matches this expression; a stream also finds new ones"
     )
     assign: Annotated[Any, BeforeValidator(parse_assignment)] = Field(None, description='queues: `{"topic": [0, 1]}`')
     starting_offsets: _Offsets = Field(
         None,
-        description='`earliest`, `latest`, or an offset per queue, `{"topic": {"0": 23, "1": -2}}`, where -2 is the '
-        "earliest and -1 the latest; default: earliest for a batch, latest for a stream. A checkpoint takes precedence",
+        description="`earliest` (default of a batch), `latest` (of a stream), or per queue: "
+        '`{"topic": {"0": 23, "1": -2}}`, -2 for earliest, -1 for latest; a checkpoint takes precedence',
     )
-    ending_offsets: _Offsets = Field(
-        None, description="batch only: exclusive end, in the same notation; default `latest`"
-    )
+    ending_offsets: _Offsets = Field(None, description="batch: exclusive end, in the same notation; default `latest`")
     starting_timestamp: _Milliseconds | None = Field(
         None,
-        description="start at the first message stored at or after this time, epoch milliseconds; overrides "
-        "startingOffsets",
+        description="first message stored at or after this time, epoch milliseconds; overrides startingOffsets",
     )
     ending_timestamp: _Milliseconds | None = Field(
-        None, description="batch only: end before the first message stored at or after this time"
+        None, description="batch: end before the first message stored at or after this time"
     )
     starting_offsets_by_timestamp: _ByQueue = Field(
-        None, description='startingTimestamp per queue: `{"topic": {"0": 1767225600000}}`; overrides startingOffsets'
+        None, description='startingTimestamp per queue: `{"topic": {"0": 1767225600000}}`'
     )
-    ending_offsets_by_timestamp: _ByQueue = Field(None, description="batch only: endingTimestamp per queue")
+    ending_offsets_by_timestamp: _ByQueue = Field(None, description="batch: endingTimestamp per queue")
     starting_offsets_by_timestamp_strategy: Literal["error", "latest"] = Field(
-        "error", description="if no message is that new: fail (`error`) or start at the `latest` offset"
+        "error", description="if no message is that new: fail, or start at `latest`"
     )
     fail_on_data_loss: bool = Field(
         True,
-        description="fail if messages or a topic were deleted before they were read; false: continue with the rest",
+        description="fail if messages or a topic were deleted unread; false: continue with the rest",
     )
-    fail_on_corruption: bool = Field(True, description="fail at a damaged record; false: omit it and log a warning")
-    tag: str | None = Field(None, description="read only messages with this tag, or with one of `A || B`")
-    key: str | None = Field(None, description="read only messages with this key")
+    fail_on_corruption: bool = Field(True, description="fail at a damaged record; false: omit it with a warning")
+    tag: str | None = Field(None, description="only messages with this tag, or one of `A || B`")
+    key: str | None = Field(None, description="only messages with this key")
     key_lookup_limit: int = Field(
         1000,
         ge=0,
-        description="batch only, with `key`: if at most this many messages of the topic have the key, find them by the "
-        "key index and read only those; 0: always scan the queues",
+        description="batch with `key`: read by the key index if at most this many messages have it; 0: scan the queues",
     )
     body_schema: _Schema = Field(
         None,
-        description="parse bodies as JSON and add these fields as columns: `carrier string, delay int`; struct&lt;&gt; "
-        "and array&lt;&gt; are supported",
+        description="JSON fields of the body as columns: `carrier string, delay int`, also struct&lt;&gt; and "
+        "array&lt;&gt;",
     )
     mode: _Mode = Field(
         "PERMISSIVE",
-        description="with bodySchema: `PERMISSIVE` gives nulls for a body that is not a JSON object with these types, "
-        "and its text in the column `_corrupt_record string` of bodySchema; `FAILFAST` fails the query",
+        description="for another body: nulls, and its text in bodySchema's column `_corrupt_record string`; "
+        "`FAILFAST` fails the query",
     )
     push_filters: bool = Field(
         False,
-        description="batch only: use the query's filters to read less; requires "
-        "`spark.sql.python.filterPushdown.enabled`, and a separate `load()` for every query",
+        description="batch: [filters](#read) of the query limit what is read",
     )
     clock_slack: Seconds = Field(
         "10m",
         validate_default=True,
-        description="margin for filters on store_timestamp, because a writer's clock may have been set back",
+        description="margin for filters on store_timestamp, in case a writer's clock was set back",
     )
-    min_partitions: int | None = Field(
-        None, ge=1, description="divide queues into at least this many tasks; default: see minOffsetsPerPartition"
-    )
+    min_partitions: int | None = Field(None, ge=1, description="divide queues into at least this many tasks")
     min_offsets_per_partition: int = Field(
         8192,
         ge=1,
-        description="without minPartitions: queues with fewer messages to read share tasks until a task has this many; "
-        "1: one task per queue",
+        description="without minPartitions: smaller queues share tasks of this many messages; 1: one task per queue",
     )
     max_offsets_per_trigger: int | None = Field(
         None,
         ge=1,
-        description="stream: read at most this many messages per trigger, shared by the queues in proportion",
+        description="stream: messages per trigger at most, shared by the queues in proportion",
     )
     min_offsets_per_trigger: int | None = Field(
-        None, ge=1, description="stream: wait for this many messages, but no longer than maxTriggerDelay"
+        None, ge=1, description="stream: wait for this many messages, up to maxTriggerDelay"
     )
-    max_trigger_delay: Seconds = Field(
-        "15m", validate_default=True, description="stream: longest wait for minOffsetsPerTrigger"
-    )
+    max_trigger_delay: Seconds = Field("15m", validate_default=True, description="stream: longest such wait")
     max_bytes_per_trigger: ByteSize | None = Field(
         None,
         ge=1,
-        description="stream: read at most this many stored bytes per trigger (`512MiB`), at least one message; "
-        "with `url` estimated from a sample",
+        description="stream: stored bytes per trigger (`512MiB`) at most, estimated with `url`; at least one message",
     )
-    commit_group: str | None = Field(None, description="stream: commit the progress as offsets of this consumer group")
+    commit_group: str | None = Field(None, description="stream: commit the progress to this consumer group")
 
     @model_validator(mode="after")
     def _check(self) -> SourceOptions:
