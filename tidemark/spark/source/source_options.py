@@ -127,7 +127,7 @@ class SourceOptions(Options):
     )
     push_filters: bool = Field(
         False,
-        description="batch: [filters](#read) of the query limit what is read",
+        description="batch: the query's [filters](#read) skip other messages",
     )
     clock_slack: Seconds = Field(
         "10m",
