@@ -38,143 +38,133 @@ class WriterSettings(AccessSettings, TlsSettings, TraceSettings):
 
     model_config = SettingsConfigDict(env_prefix="TIDEMARK_", frozen=True)
 
-    store_root: Path = Field(Path("data"), description="directory of the store")
-    writer_listen: str = Field("127.0.0.1:8081", description="address:port to bind; port 0: any free port")
+    store_root: Path = Field(Path("data"), description="folder of the store")
+    writer_listen: str = Field("127.0.0.1:8081", description="address:port; port 0: any free port")
     advertised_address: str | None = Field(
-        None, description="IP address and port written into records and offset ids; default: the listen address"
+        None, description="IP address:port in records and message ids; unset: the listen address"
     )
-    store_name: str = Field("tidemark-0", min_length=1, max_length=255, description="name of the store, as broker name")
+    store_name: str = Field("tidemark-0", min_length=1, max_length=255, description="broker name in answers")
     log_level: LogLevelSetting = LogLevel.INFO
     writer_metrics_listen: str = Field(
-        "127.0.0.1:8082", description="address:port of the writer's /metrics; port 0: any free port; empty: off"
+        "127.0.0.1:8082", description="address:port of /metrics; port 0: any free port; empty: off"
     )
     metrics_max_topics: int = Field(
-        1_000, ge=1, le=100_000, description="number of topics with a metrics label of their own; the others share one"
+        1_000, ge=1, le=100_000, description="topics with their own metrics label; others share one"
     )
 
     auto_create_topics: bool = Field(True, description="create a missing topic at its first message")
-    default_queues: int = Field(4, ge=1, le=1024, description="number of queues of a topic created without a number")
+    default_queues: int = Field(4, ge=1, le=1024, description="queues of a topic created without a number")
 
     flush_mode: FlushMode = Field(FlushMode.SYNC, description="sync: answer after fdatasync; async: after the write")
-    flush_interval_ms: int = Field(500, ge=1, le=60_000, description="time between two fdatasyncs in async mode")
+    flush_interval_ms: int = Field(500, ge=1, le=60_000, description="async: time between two fdatasyncs")
     sync_flush_timeout_ms: int = Field(
-        5_000, ge=1, description="time for a flush before an append is answered with FLUSH_DISK_TIMEOUT, in sync mode"
+        5_000, ge=1, description="sync: slower flushes are answered with FLUSH_DISK_TIMEOUT"
     )
     confirm_interval_ms: int = Field(
-        100, ge=1, le=100, description="interval at which the committed offset is made durable"
+        100, ge=1, le=100, description="interval at which the committed offset becomes durable"
     )
 
     commit_log_paths: str = Field(
         "",
-        description="comma-separated folders of the CommitLog; a relative path is below the store; empty: commitlog",
+        description="comma-separated folders of the CommitLog, relative to the store; empty: commitlog",
     )
-    commit_log_read_only_paths: str = Field(
-        "", description="further folders of the CommitLog, comma-separated, in which no new file is created"
-    )
+    commit_log_read_only_paths: str = Field("", description="further folders of the CommitLog, without new files")
     commit_log_segment_size_bytes: int = Field(
         DEFAULT_SEGMENT_SIZE_BYTES, ge=4096, le=(1 << 31) - 1, description="size of a CommitLog file"
     )
-    write_buffer_size_bytes: int = Field(
-        2 << 20, ge=4096, le=64 << 20, description="buffer for records that one pwrite writes"
-    )
+    write_buffer_size_bytes: int = Field(2 << 20, ge=4096, le=64 << 20, description="buffer for one pwrite")
     max_message_size_bytes: int = Field(
-        MAX_MESSAGE_SIZE_BYTES, ge=10, le=256 << 20, description="maximum size of a body and of a batch's wire body"
+        MAX_MESSAGE_SIZE_BYTES, ge=10, le=256 << 20, description="largest body and largest wire body of a batch"
     )
-    max_in_flight_bytes: int = Field(
-        64 << 20, ge=1, description="maximum bytes accepted and not yet answered, for all clients together"
-    )
+    max_in_flight_bytes: int = Field(64 << 20, ge=1, description="unanswered appends of all clients")
     max_append_bytes_per_s: int = Field(
-        0, ge=0, description="append rate limit per principal, or per address without an access file; 0: no limit"
+        0, ge=0, description="limit per principal, or per address without an access file; 0: none"
     )
     max_stream_in_flight_bytes: int = Field(
-        16 << 20, ge=1, description="maximum unanswered bytes of one stream; above it, the writer stops reading from it"
+        16 << 20, ge=1, description="unanswered appends of a stream, above which the writer stops reading it"
     )
-    retry_after_ms: int = Field(50, ge=1, description="delay that RetryInfo suggests when a limit is reached")
-    idempotence_window_batches: int = Field(
-        65_536, ge=0, description="number of recent batches whose repeats are recognised"
-    )
+    retry_after_ms: int = Field(50, ge=1, description="delay suggested by RetryInfo at a limit")
+    idempotence_window_batches: int = Field(65_536, ge=0, description="recent batches whose repeats are recognised")
     idempotence_rebuild_bytes: int = Field(
-        256 << 20, ge=0, description="size of the log's tail that is read at a start to recognise repeats"
+        256 << 20, ge=0, description="tail of the log that a start reads to recognise repeats"
     )
-    min_free_disk_bytes: int = Field(32 << 20, ge=0, description="reject appends when less disk space is free")
+    min_free_disk_bytes: int = Field(32 << 20, ge=0, description="appends are rejected below this free space")
     retention_hours: float = Field(
-        0, ge=0, le=1e6, description="delete log files whose newest record is older than this; 0: never"
+        0, ge=0, le=1e6, description="delete log files whose newest record is older; 0: never"
     )
     retention_interval_ms: int = Field(
-        10_000, ge=10, le=3_600_000, description="interval at which expired log files are searched"
+        10_000, ge=10, le=3_600_000, description="interval between searches for expired log files"
     )
     retention_disk_percent: int = Field(
         0,
         ge=0,
         le=95,
-        description="delete the oldest log files at any age while the disk is fuller than this (RocketMQ: 85); 0: off",
+        description="delete the oldest log files while the disk is fuller (RocketMQ: 85); 0: off",
     )
     retention_clock_grace_ms: int = Field(
         3_600_000,
         ge=0,
         le=7 * 86_400_000,
-        description="a wall clock set ahead by more than a minute is ignored by retention for this long",
+        description="time for which retention ignores a clock set ahead by over a minute",
     )
     append_warning_ms: int = Field(
         500,
         ge=0,
         le=3_600_000,
-        description="log append_waited, at most once a second, for appends that wait longer than this; 0: never",
+        description="slower appends are logged as append_waited, one a second; 0: never",
     )
     grpc_reflection: bool | None = Field(
         None,
-        description="answer gRPC reflection, which requires no token; default: only without an access file",
+        description="answer gRPC reflection, without a token; unset: only without an access file",
     )
     max_reconsume_times: int = Field(
         16,
         ge=0,
         le=1_000_000,
-        description="tries after which a message for a %RETRY% topic is stored in the group's %DLQ% topic",
+        description="tries before a %RETRY% message goes to the group's %DLQ% topic",
     )
     delay_offset_interval_ms: int = Field(
         10_000,
         ge=10,
         le=3_600_000,
-        description="interval at which delayOffset.json is saved while delayed messages are delivered",
+        description="interval between saves of delayOffset.json",
     )
     max_connections: int = Field(
         16_384,
         ge=1,
         le=1 << 20,
-        description="maximum number of client connections; also limited by the files that the process may open",
+        description="client connections; also limited by the process's open files",
     )
     max_streams_per_connection: int = Field(
         1_024,
         ge=1,
         le=1 << 20,
-        description="maximum number of concurrent calls on one connection; further calls wait in the client",
+        description="concurrent calls of a connection; others wait in the client",
     )
     handshake_timeout_ms: int = Field(
-        10_000, ge=100, le=600_000, description="time for a new connection to finish its HTTP/2 (and TLS) handshake"
+        10_000, ge=100, le=600_000, description="time for a new connection's HTTP/2 and TLS handshake"
     )
     keepalive_interval_ms: int = Field(
-        60_000, ge=1_000, le=86_400_000, description="silence on a connection after which the writer sends a ping"
+        60_000, ge=1_000, le=86_400_000, description="silence after which the writer pings a connection"
     )
     keepalive_timeout_ms: int = Field(
         20_000,
         ge=100,
         le=600_000,
-        description="time for the ping's answer, or for the client to read, before the connection is closed",
+        description="time for a ping's answer or for a client to read, before the connection closes",
     )
     max_connection_idle_ms: int = Field(
         600_000,
         ge=1_000,
         le=86_400_000,
-        description="time without a call before a connection is closed; clients reconnect",
+        description="a connection without a call for this long is closed",
     )
     require_deadline: bool = Field(False, description="reject unary calls without a deadline")
-    min_ping_interval_ms: int = Field(
-        5_000, ge=100, description="minimum interval of pings from an idle client; a faster client is disconnected"
-    )
+    min_ping_interval_ms: int = Field(5_000, ge=100, description="an idle client that pings faster is disconnected")
     drain_ms: int = Field(
-        0, ge=0, le=300_000, description="time at a stop for which calls are served after health reports not ready"
+        0, ge=0, le=300_000, description="at a stop, calls are served this long after health reports not-ready"
     )
-    shutdown_grace_ms: int = Field(10_000, ge=0, description="time at a stop for requests in flight to finish")
+    shutdown_grace_ms: int = Field(10_000, ge=0, description="time at a stop for requests in flight")
 
     @model_validator(mode="after")
     def _check(self) -> Self:

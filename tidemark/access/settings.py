@@ -22,27 +22,27 @@ class AccessSettings(BaseSettings):
     """Settings of docs/security.md."""
 
     access_file: OptionalPath = Field(
-        None, description="TOML file of principals and rules; unset: every client that connects may do everything"
+        None, description="TOML file of principals and rules; unset: every client may do everything"
     )
     access_reload_ms: int = Field(
         10_000,
         ge=10,
         le=86_400_000,
-        description="check at this interval whether the access file or its JWKS file changed",
+        description="interval between checks of the access and JWKS files",
     )
     audit_file: OptionalPath = Field(
-        None, description="write the audit log to this file (only with an access file); unset: to standard error"
+        None, description="file of the audit log, with an access file; unset: standard error"
     )
     audit_repeat_ms: int = Field(
         60_000,
         ge=100,
         le=86_400_000,
-        description="count repeats of an audit entry within this interval instead of logging them",
+        description="entries repeated within this interval are only counted",
     )
     max_requests_per_s: int = Field(
         0,
         ge=0,
-        description="limit requests of each principal, or of each address if there is no access file; 0: no limit",
+        description="limit per principal, or per address without an access file; 0: none",
     )
 
     def open_guard(self, service: str, *, append_bytes_per_s: int = 0, greatest_append_bytes: int = 0) -> Guard | None:

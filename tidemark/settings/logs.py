@@ -24,9 +24,7 @@ def _lower(given: Any) -> Any:
     return given.lower() if isinstance(given, str) else given
 
 
-LogLevelSetting = Annotated[
-    LogLevel, BeforeValidator(_lower), Field(description="lowest level: debug, info, warning or error")
-]
+LogLevelSetting = Annotated[LogLevel, BeforeValidator(_lower), Field(description="debug, info, warning or error")]
 
 
 def set_up_logging(level: LogLevel) -> None:

@@ -19,18 +19,16 @@ PemFile = Annotated[Path | None, BeforeValidator(lambda given: given or None)]  
 class TlsSettings(BaseSettings):
     """Settings of docs/security.md. Files are in PEM format."""
 
-    tls_cert: PemFile = Field(None, description="certificate chain of the service, PEM; unset: no TLS")
+    tls_cert: PemFile = Field(None, description="certificate chain, PEM; unset: no TLS")
     tls_key: PemFile = Field(None, description="private key of tls_cert, PEM, without a password")
     tls_client_ca: PemFile = Field(None, description="CAs of client certificates, PEM; unset: any client may connect")
     tls_client_auth: ClientAuth | None = Field(
         None,
-        description="none, optional (not for the writer) or required: whether clients present a certificate; unset: "
-        "required if tls_client_ca is set, otherwise none",
+        description="client certificate: none, optional (query only) or required; "
+        "unset: required with tls_client_ca, otherwise none",
     )
-    tls_reload_ms: int = Field(
-        10_000, ge=10, le=86_400_000, description="check at this interval whether TLS files changed"
-    )
-    allow_plaintext: bool = Field(False, description="allow plaintext on an address that other machines can reach")
+    tls_reload_ms: int = Field(10_000, ge=10, le=86_400_000, description="interval between checks of the TLS files")
+    allow_plaintext: bool = Field(False, description="allow plaintext on an address beyond loopback")
 
     def open_tls(self, listen: str, tell: Tell) -> Reloading | None:
         """Return the TLS files of a service that listens on *listen* (address:port); None without TLS.

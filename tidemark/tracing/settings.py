@@ -19,16 +19,14 @@ class TraceSettings(BaseSettings):
     """Settings of each service. docs/tracing.md."""
 
     traces: Traces = Field(
-        Traces.OFF, description="off, or otlp: send spans to the collector that OTEL_EXPORTER_OTLP_… name"
+        Traces.OFF, description="off, or otlp: export spans to the collector of OTEL_EXPORTER_OTLP_…"
     )
-    trace_shutdown_ms: int = Field(
-        2_000, ge=0, le=60_000, description="at a stop: longest time to send the last spans before they are dropped"
-    )
+    trace_shutdown_ms: int = Field(2_000, ge=0, le=60_000, description="longest wait for the last spans at a stop")
 
 
 class MessageTraceSettings(TraceSettings):
     """Settings of a service that reads trace contexts from messages."""
 
     trace_max_messages: int = Field(
-        100, ge=0, le=10_000, description="limit of traced messages per epoch or pull that get a span of their own"
+        100, ge=0, le=10_000, description="traced messages per epoch or pull with their own span"
     )

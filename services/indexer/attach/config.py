@@ -24,17 +24,13 @@ class AttachSettings(BaseSettings):
         cli_implicit_flags=True,
     )
 
-    store_root: Path = Field(Path("data"), description="directory of the store")
-    state_root: Path = Field(
-        description="folder of Tidemark's own files if the store is a broker's, which is attached and only read"
-    )
+    store_root: Path = Field(Path("data"), description="folder of the store")
+    state_root: Path = Field(description="folder of Tidemark's files for an attached store")
     attach_poll_ms: int = Field(10, ge=1, le=10_000, description="longest pause between two polls of an idle log")
-    attach_index: bool = Field(True, description="index the keys that the broker of an attached store does not index")
-    index_slots: int | None = Field(
-        None, ge=1, description="slots of an index file in the state folder of an attached store; unset: 5000000"
-    )
+    attach_index: bool = Field(True, description="index the keys that the broker does not index")
+    index_slots: int | None = Field(None, ge=1, description="slots of an index file in state_root; unset: 5000000")
     index_entries: int | None = Field(
-        None, ge=1, description="entries of such an index file; unset: four times the slots"
+        None, ge=1, description="entries of an index file in state_root; unset: 4 per slot"
     )
     log_level: LogLevelSetting = LogLevel.INFO
 

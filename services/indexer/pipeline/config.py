@@ -25,68 +25,63 @@ class PipelineSettings(MessageTraceSettings):
         cli_implicit_flags=True,
     )
 
-    store_root: Path = Field(Path("data"), description="directory of the store")
-    once: bool = Field(False, description="index the committed part of the log, publish it, and exit")
+    store_root: Path = Field(Path("data"), description="folder of the store")
+    once: bool = Field(False, description="index the committed messages and exit")
     epoch_ms: int = Field(
         30_000,
         ge=0,
         le=3_600_000,
-        description="length of an epoch: a task follows the log this long; 0: drain and stop",
+        description="time for which a task follows the log; 0: drain and stop",
     )
     warm_up_ms: int = Field(
         15_000,
         ge=0,
         le=600_000,
-        description="after the start, epochs last at most 500 ms for this long, so that Spark's JVM warms up sooner",
+        description="time after the start with epochs of at most 500 ms, while Spark's JVM warms up",
     )
     shards: int = Field(
         1,
         ge=1,
         le=64,
-        description="shards of queues, each built by one task; the key index has a further task, "
-        "except with 1: then one task builds both",
+        description="shards of queues, one task each; above 1, the key index has its own task",
     )
-    spark: bool = Field(
-        True, description="run tasks on Spark; off (only with once): run them as local processes, without a JVM"
-    )
-    spark_master: str = Field("", description="Spark master; empty: local[n,4] with one slot per following task")
-    spark_driver_memory_mb: int = Field(512, ge=256, description="heap of the Spark driver, MiB")
+    spark: bool = Field(True, description="run tasks on Spark; false (only with once): in local processes without Java")
+    spark_master: str = Field("", description="empty: local[n,4], a slot per following task")
+    spark_driver_memory_mb: int = Field(512, ge=256, description="heap of the driver, MiB")
     spark_executor_memory_mb: int = Field(
         512,
         ge=480,
-        description="on a cluster: heap of an executor, MiB; the tasks' own memory is Python's, outside this heap",
+        description="on a cluster: heap of an executor, MiB; Python's memory is extra",
     )
     spark_cores_max: int | None = Field(
         None,
         ge=1,
-        description="on a cluster: slots that the pipeline takes; unset: one per following task, and all for a drain",
+        description="on a cluster: slots to take; unset: one per following task, all for a drain",
     )
     spark_executor_timeout_ms: int = Field(
         20_000,
         ge=2_000,
         le=120_000,
-        description="on a cluster: an executor without a heartbeat for this long is lost; its tasks start elsewhere",
+        description="on a cluster: an executor without a heartbeat for this long is lost",
     )
     lease_ms: int = Field(
         10_000,
         ge=500,
         le=600_000,
-        description="on a cluster: a task that does not renew its lease for this long loses its shards to another task",
+        description="on a cluster: a task that does not renew its lease for this long loses its shards",
     )
     commit_log_paths: str = Field(
         "",
-        description="comma-separated folders of the CommitLog; a relative path is below the store; empty: commitlog",
+        description="comma-separated folders of the CommitLog, relative to the store; empty: commitlog",
     )
-    commit_log_read_only_paths: str = Field(
-        "", description="further folders of the CommitLog, comma-separated, in which no new file is created"
-    )
+    commit_log_read_only_paths: str = Field("", description="further folders of the CommitLog, without new files")
     commit_log_segment_size_bytes: int | None = Field(
         None, ge=4096, description="size of a CommitLog file; unset: as existing files, otherwise 1073741824"
     )
     consume_queue_file_size_bytes: int = Field(6_000_000, ge=20, description="size of a ConsumeQueue file")
     batch_consume_queue_file_size_bytes: int = Field(13_800_000, ge=46, description="size of a BatchConsumeQueue file")
     enable_consume_queue_ext: bool = Field(
-        False, description="build consume queue extensions (a broker's enableConsumeQueueExt)"
+        False, description="build consume queue extensions, as a broker's enableConsumeQueueExt"
     )
     consume_queue_ext_file_size_bytes: int = Field(
         50_331_648, ge=24, description="size of a consume queue extension file"
@@ -94,42 +89,39 @@ class PipelineSettings(MessageTraceSettings):
     index_slots: int | None = Field(
         None,
         ge=1,
-        description="slots of an index file; unset: as in existing files with 4 entries per slot, otherwise 5000000",
+        description="slots of an index file; unset: from existing files at 4 entries per slot, otherwise 5000000",
     )
     index_entries: int | None = Field(None, ge=2, description="entries of an index file; unset: 4 per slot")
     enable_multi_dispatch: bool = Field(
-        False, description="build light queues (a broker's enableLmq and enableMultiDispatch)"
+        False, description="build light queues, as a broker's enableLmq and enableMultiDispatch"
     )
     chunk_size_bytes: int = Field(
-        4 << 20, ge=1 << 12, description="bytes of the log that a task builds at most before it publishes"
+        4 << 20, ge=1 << 12, description="largest part of the log that a task builds before it publishes"
     )
     scan_range_size_bytes: int | None = Field(
         None,
         ge=1 << 12,
-        description="with once: tasks first scan the log in parallel, in ranges of whole files of about this size; "
-        "unset: 268435456 if there are more cores than shards, otherwise each shard's task reads the log itself",
+        description="with once: size of log ranges that tasks scan in parallel; "
+        "unset: 268435456 if cores exceed shards, otherwise no scan",
     )
-    durable_interval_ms: int = Field(
-        1_000, ge=10, description="interval between syncs of built files; after each sync the durable marks move"
-    )
+    durable_interval_ms: int = Field(1_000, ge=10, description="interval between syncs of built files")
     set_aside_files: int = Field(
         16,
         ge=0,
         le=10_000,
-        description="damaged files and queue folders kept in tidemark/indexer/set-aside; older ones are deleted",
+        description="damaged files and folders kept in set-aside",
     )
     scrub_bytes_per_s: int = Field(
         1 << 20,
         ge=0,
         le=1 << 30,
-        description="rate at which the background scrub compares the log with queues and key index; "
-        "with once: 64 times this many bytes are compared at the start; 0: off",
+        description="rate of the background scrub; with once: 64 seconds of it at the start; 0: off",
     )
-    start_timeout_s: float = Field(120.0, gt=0, description="how long the pipeline waits until every shard is followed")
+    start_timeout_s: float = Field(120.0, gt=0, description="time until each shard must be followed")
     log_level: LogLevelSetting = LogLevel.INFO
     pipeline_metrics_listen: str = Field(
         "127.0.0.1:8083",
-        description="address:port of the pipeline's /metrics (not with once); port 0: any free port; empty: off",
+        description="address:port of /metrics (not with once); port 0: any free port; empty: off",
     )
 
     @model_validator(mode="after")

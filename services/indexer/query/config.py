@@ -28,129 +28,109 @@ class QuerySettings(AccessSettings, TlsSettings, MessageTraceSettings):
         cli_implicit_flags=True,
     )
 
-    store_root: Path = Field(Path("data"), description="directory of the store")
+    store_root: Path = Field(Path("data"), description="folder of the store")
     commit_log_paths: str = Field(
         "",
-        description="comma-separated folders of the CommitLog; a relative path is below the store; empty: commitlog",
+        description="comma-separated folders of the CommitLog, relative to the store; empty: commitlog",
     )
-    commit_log_read_only_paths: str = Field(
-        "", description="further folders of the CommitLog, comma-separated, in which no new file is created"
-    )
-    state_root: Path | None = Field(
-        None, description="folder of Tidemark's own files if the store is a broker's, which is attached and only read"
-    )
-    query_listen: str = Field("127.0.0.1:8080", description="address:port to bind; port 0: any free port")
-    store_name: str = Field(
-        "tidemark-0", min_length=1, max_length=255, description="name of the store, as broker name, in every answer"
-    )
+    commit_log_read_only_paths: str = Field("", description="further folders of the CommitLog, without new files")
+    state_root: Path | None = Field(None, description="folder of Tidemark's files for an attached store")
+    query_listen: str = Field("127.0.0.1:8080", description="address:port; port 0: any free port")
+    store_name: str = Field("tidemark-0", min_length=1, max_length=255, description="broker name in answers")
     writer_address: str | None = Field(
-        None, description="writer that appends are forwarded to (host:port or tls://host:port); unset: appends are off"
+        None, description="writer of forwarded appends, host:port or tls://host:port; unset: no appends"
     )
     tls_ca: PemFile = Field(
-        None, description="CAs of the writer's certificate, PEM; unset: no TLS to the writer, unless it is tls://"
+        None, description="CAs of the writer's certificate, PEM; unset: no TLS to the writer, unless tls://"
     )
-    token_file: PemFile = Field(
-        None, description="file with the token that the service sends to the writer when its caller has sent none"
-    )
+    token_file: PemFile = Field(None, description="token for the writer if the caller sent none")
     console: bool = Field(True, description="serve the console at /console")
     log_level: LogLevelSetting = LogLevel.INFO
     metrics_max_topics: int = Field(
-        1_000, ge=1, le=100_000, description="number of topics with a metrics label of their own; the others share one"
+        1_000, ge=1, le=100_000, description="topics with their own metrics label; others share one"
     )
 
-    query_default_messages: int = Field(500, ge=1, le=100_000, description="max_messages of a pull that sets none")
+    query_default_messages: int = Field(500, ge=1, le=100_000, description="default max_messages of a pull")
     query_max_messages: int = Field(32_768, ge=1, le=1 << 20, description="largest max_messages of a pull")
-    query_default_bytes: int = Field(1 << 20, ge=1, le=1 << 30, description="max_bytes of a pull that sets none")
+    query_default_bytes: int = Field(1 << 20, ge=1, le=1 << 30, description="default max_bytes of a pull")
     query_max_bytes: int = Field(64 << 20, ge=1, le=1 << 30, description="largest max_bytes of a pull")
     query_max_body_bytes: int = Field(
         64 << 20,
         ge=64 << 20,  # the largest size of one body, so that each message fits into an answer
         le=1 << 30,
-        description="bytes of all bodies in one answer, decompressed; a page ends before it exceeds them",
+        description="decompressed bodies of an answer; a page ends before",
     )
-    query_max_pull_queues: int = Field(10_000, ge=1, description="queues that one request may pull from")
-    query_max_wait_ms: int = Field(30_000, ge=0, le=600_000, description="largest wait_ms of a request")
-    query_max_waiting: int = Field(10_000, ge=1, description="requests that may wait at once; beyond: 429")
+    query_max_pull_queues: int = Field(10_000, ge=1, description="queues of one pull request")
+    query_max_wait_ms: int = Field(30_000, ge=0, le=600_000, description="largest wait_ms")
+    query_max_waiting: int = Field(10_000, ge=1, description="waiting requests; beyond: 429")
     query_max_waiting_per_client: int = Field(
         5_000,
         ge=1,
-        description="requests of one client address that may wait at once; beyond: 429. A proxy counts as one address",
+        description="waiting requests of one address, such as a proxy; beyond: 429",
     )
-    query_max_untaken_bytes: int = Field(
-        512 << 20, ge=1, description="bytes of large answers that are not sent yet, over all clients; beyond: 429"
-    )
-    query_default_limit: int = Field(
-        32, ge=1, le=10_000, description="messages on a page of a search that sets no limit"
-    )
+    query_max_untaken_bytes: int = Field(512 << 20, ge=1, description="unsent bytes of large answers; beyond: 429")
+    query_default_limit: int = Field(32, ge=1, le=10_000, description="default limit of a search's page")
     query_max_limit: int = Field(1_000, ge=1, le=10_000, description="largest limit of a page")
-    query_max_scanned_units: int = Field(200_000, ge=1, description="queue units that one pull by tag reads")
-    query_max_request_bytes: int = Field(16 << 20, ge=1024, le=1 << 30, description="largest request body, bytes")
+    query_max_scanned_units: int = Field(200_000, ge=1, description="queue units read by one pull by tag")
+    query_max_request_bytes: int = Field(16 << 20, ge=1024, le=1 << 30, description="largest request body")
     max_connections: int = Field(
         16_384,
         ge=1,
         le=1 << 20,
-        description="maximum number of client connections; also limited by the files that the process may open",
+        description="client connections; also limited by the process's open files",
     )
-    query_max_head_bytes: int = Field(
-        65_536, ge=1_024, le=1 << 20, description="bytes of a request's line and headers; beyond: 431"
-    )
+    query_max_head_bytes: int = Field(65_536, ge=1_024, le=1 << 20, description="request line and headers; beyond: 431")
     query_head_timeout_ms: int = Field(
-        10_000, ge=100, le=600_000, description="time for a request's line and headers to arrive; later: 408"
+        10_000, ge=100, le=600_000, description="time for request line and headers; later: 408"
     )
     query_body_timeout_ms: int = Field(
-        60_000, ge=100, le=3_600_000, description="time for a request's body to arrive; later: the connection is closed"
+        60_000, ge=100, le=3_600_000, description="time for a request's body; later: connection closed"
     )
     query_write_timeout_ms: int = Field(
         20_000,
         ge=100,
         le=600_000,
-        description="a client that takes less than 64 KiB of its answer in this time is disconnected",
+        description="a client that takes less than 64 KiB in this time is disconnected",
     )
-    query_max_log_bytes: int = Field(
-        65_536, ge=1, le=16 << 20, description="most bytes that one GET /v1/log/bytes returns"
-    )
+    query_max_log_bytes: int = Field(65_536, ge=1, le=16 << 20, description="bytes of one GET /v1/log/bytes")
     query_max_log_scan_bytes: int = Field(
-        16 << 20, ge=4096, le=1 << 30, description="bytes of the log after which one GET /v1/log/records stops"
+        16 << 20, ge=4096, le=1 << 30, description="log read by one GET /v1/log/records"
     )
-    query_read_threads: int = Field(8, ge=1, le=256, description="threads that read files for requests")
-    query_writer_timeout_ms: int = Field(10_000, ge=1, description="time for the writer to answer a forwarded request")
+    query_read_threads: int = Field(8, ge=1, le=256, description="threads that read files")
+    query_writer_timeout_ms: int = Field(
+        10_000, ge=1, description="time for the writer's answer to a forwarded request"
+    )
     drain_ms: int = Field(
-        0, ge=0, le=300_000, description="time at a stop for which calls are served after health reports not ready"
+        0, ge=0, le=300_000, description="at a stop, calls are served this long after health reports not-ready"
     )
     query_recheck_ms: int = Field(
-        250, ge=1, le=10_000, description="longest interval between two checks of waiting requests and member sessions"
+        250, ge=1, le=10_000, description="longest interval between checks of waiting requests and members"
     )
 
-    query_session_timeout_ms: int = Field(
-        10_000, ge=1, description="default time without a heartbeat after which a member of a group is removed"
-    )
-    query_min_session_timeout_ms: int = Field(1_000, ge=1, description="smallest session timeout of a member")
-    query_max_session_timeout_ms: int = Field(300_000, ge=1, description="largest session timeout of a member")
-    query_max_groups: int = Field(1_000, ge=1, description="groups that may have members at once; beyond: 429")
-    query_max_group_members: int = Field(1_000, ge=1, description="members that a group may have; beyond: 429")
-    query_max_member_topics: int = Field(1_000, ge=1, description="topics that a member may subscribe to")
+    query_session_timeout_ms: int = Field(10_000, ge=1, description="default session timeout of a member")
+    query_min_session_timeout_ms: int = Field(1_000, ge=1, description="smallest session timeout")
+    query_max_session_timeout_ms: int = Field(300_000, ge=1, description="largest session timeout")
+    query_max_groups: int = Field(1_000, ge=1, description="groups with members; beyond: 429")
+    query_max_group_members: int = Field(1_000, ge=1, description="members of a group; beyond: 429")
+    query_max_member_topics: int = Field(1_000, ge=1, description="topics of one member")
     query_max_offsets: int = Field(
         100_000,
         ge=1,
         le=10_000_000,
-        description="group offsets that are kept, one per group and queue; beyond: 429. Each commit writes all of them",
+        description="kept offsets, one per group and queue; beyond: 429. Each commit writes all",
     )
-    query_max_commit_queues: int = Field(10_000, ge=1, description="queues whose offsets one request may set")
-    query_max_lost_units: int = Field(
-        10_000, ge=1, le=1_000_000, description="lost queue units that are kept on record after pulls skipped them"
-    )
-    query_max_retry_messages: int = Field(
-        256, ge=1, le=10_000, description="messages that one request may send back for another try"
-    )
+    query_max_commit_queues: int = Field(10_000, ge=1, description="queues of one offset commit")
+    query_max_lost_units: int = Field(10_000, ge=1, le=1_000_000, description="skipped queue units kept on record")
+    query_max_retry_messages: int = Field(256, ge=1, le=10_000, description="messages of one retry request")
     query_max_status_offsets: int = Field(
-        10_000, ge=0, description="group offsets that GET /v1/status reads; if there are more, it reports no lag"
+        10_000, ge=0, description="offsets that GET /v1/status reads; with more it reports no lag"
     )
 
     index_slots: int | None = Field(
-        None, ge=1, description="slots of an index file; unset: from the file's size, at 4 entries per slot"
+        None, ge=1, description="slots of an index file; unset: by file size, at 4 entries per slot"
     )
     index_entries: int | None = Field(
-        None, ge=1, description="entries of an index file; unset: from the file's size, at 4 entries per slot"
+        None, ge=1, description="entries of an index file; unset: by file size, at 4 entries per slot"
     )
 
     @model_validator(mode="after")
