@@ -15,10 +15,8 @@ from tidemark.settings.registry import SERVICES, settings_class, variable
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "operations.md"
 HEADING = "## Settings\n"
 _ABOUT = """Settings come from the environment; all services but the writer also take them as options (`--help`).
-`tidemark config show` prints each setting with its value and origin; with `--env-file` it reads a file as systemd does.
-A service refuses to start (exit status 2) if a variable `TIDEMARK_…` is unknown, and names the nearest one.
-It ignores the variables that Kubernetes sets for Services named `tidemark-…`.
-
+`tidemark config show` prints each with its value and origin; `--env-file` reads a file as systemd does.
+A service ends with status 2 if a variable `TIDEMARK_…` is unknown, unless Kubernetes made it for a Service.
 Each entry is `setting=default`, its meaning, and in parentheses the allowed values.
 """
 

@@ -78,15 +78,15 @@ class WriterSettings(AccessSettings, TlsSettings, TraceSettings):
     )
     max_in_flight_bytes: int = Field(64 << 20, ge=1, description="unanswered appends of all clients")
     max_append_bytes_per_s: int = Field(
-        0, ge=0, description="limit per principal, or per address without an access file; 0: none"
+        0, ge=0, description="limit per principal, or address without an access file; 0: none"
     )
     max_stream_in_flight_bytes: int = Field(
-        16 << 20, ge=1, description="unanswered appends of a stream, above which the writer stops reading it"
+        16 << 20, ge=1, description="unanswered appends of a stream; beyond, it waits"
     )
     retry_after_ms: int = Field(50, ge=1, description="delay suggested by RetryInfo at a limit")
     idempotence_window_batches: int = Field(65_536, ge=0, description="recent batches whose repeats are recognised")
     idempotence_rebuild_bytes: int = Field(
-        256 << 20, ge=0, description="tail of the log that a start reads to recognise repeats"
+        256 << 20, ge=0, description="log tail that a start reads to recognise repeats"
     )
     min_free_disk_bytes: int = Field(32 << 20, ge=0, description="appends are rejected below this free space")
     retention_hours: float = Field(
@@ -133,7 +133,7 @@ class WriterSettings(AccessSettings, TlsSettings, TraceSettings):
         16_384,
         ge=1,
         le=1 << 20,
-        description="client connections; also limited by the process's open files",
+        description="client connections, also limited by open files",
     )
     max_streams_per_connection: int = Field(
         1_024,
@@ -151,7 +151,7 @@ class WriterSettings(AccessSettings, TlsSettings, TraceSettings):
         20_000,
         ge=100,
         le=600_000,
-        description="time for a ping's answer or for a client to read, before the connection closes",
+        description="time to answer a ping or to read, before disconnection",
     )
     max_connection_idle_ms: int = Field(
         600_000,
@@ -161,9 +161,7 @@ class WriterSettings(AccessSettings, TlsSettings, TraceSettings):
     )
     require_deadline: bool = Field(False, description="reject unary calls without a deadline")
     min_ping_interval_ms: int = Field(5_000, ge=100, description="an idle client that pings faster is disconnected")
-    drain_ms: int = Field(
-        0, ge=0, le=300_000, description="at a stop, calls are served this long after health reports not-ready"
-    )
+    drain_ms: int = Field(0, ge=0, le=300_000, description="at a stop: time to serve after reporting not-ready")
     shutdown_grace_ms: int = Field(10_000, ge=0, description="time at a stop for requests in flight")
 
     @model_validator(mode="after")

@@ -30,9 +30,7 @@ class AccessSettings(BaseSettings):
         le=86_400_000,
         description="interval between checks of the access and JWKS files",
     )
-    audit_file: OptionalPath = Field(
-        None, description="file of the audit log, with an access file; unset: standard error"
-    )
+    audit_file: OptionalPath = Field(None, description="audit log, with an access file; unset: standard error")
     audit_repeat_ms: int = Field(
         60_000,
         ge=100,
@@ -42,7 +40,7 @@ class AccessSettings(BaseSettings):
     max_requests_per_s: int = Field(
         0,
         ge=0,
-        description="limit per principal, or per address without an access file; 0: none",
+        description="limit per principal, or address without an access file; 0: none",
     )
 
     def open_guard(self, service: str, *, append_bytes_per_s: int = 0, greatest_append_bytes: int = 0) -> Guard | None:

@@ -24,8 +24,7 @@ class TlsSettings(BaseSettings):
     tls_client_ca: PemFile = Field(None, description="CAs of client certificates, PEM; unset: any client may connect")
     tls_client_auth: ClientAuth | None = Field(
         None,
-        description="client certificate: none, optional (query only) or required; "
-        "unset: required with tls_client_ca, otherwise none",
+        description="none, optional (query only) or required; unset: required with tls_client_ca, otherwise none",
     )
     tls_reload_ms: int = Field(10_000, ge=10, le=86_400_000, description="interval between checks of the TLS files")
     allow_plaintext: bool = Field(False, description="allow plaintext on an address beyond loopback")

@@ -37,7 +37,7 @@ class PipelineSettings(MessageTraceSettings):
         15_000,
         ge=0,
         le=600_000,
-        description="time after the start with epochs of at most 500 ms, while Spark's JVM warms up",
+        description="time after the start with epochs of at most 500 ms",
     )
     shards: int = Field(
         1,
@@ -45,7 +45,7 @@ class PipelineSettings(MessageTraceSettings):
         le=64,
         description="shards of queues, one task each; above 1, the key index has its own task",
     )
-    spark: bool = Field(True, description="run tasks on Spark; false (only with once): in local processes without Java")
+    spark: bool = Field(True, description="run tasks on Spark; false (only with once): local processes, no Java")
     spark_master: str = Field("", description="empty: local[n,4], a slot per following task")
     spark_driver_memory_mb: int = Field(512, ge=256, description="heap of the driver, MiB")
     spark_executor_memory_mb: int = Field(
@@ -68,7 +68,7 @@ class PipelineSettings(MessageTraceSettings):
         10_000,
         ge=500,
         le=600_000,
-        description="on a cluster: a task that does not renew its lease for this long loses its shards",
+        description="on a cluster: time without renewal after which a task loses its shards",
     )
     commit_log_paths: str = Field(
         "",
@@ -101,8 +101,7 @@ class PipelineSettings(MessageTraceSettings):
     scan_range_size_bytes: int | None = Field(
         None,
         ge=1 << 12,
-        description="with once: size of log ranges that tasks scan in parallel; "
-        "unset: 268435456 if cores exceed shards, otherwise no scan",
+        description="with once: size of log ranges scanned in parallel; unset: 268435456 if cores exceed shards",
     )
     durable_interval_ms: int = Field(1_000, ge=10, description="interval between syncs of built files")
     set_aside_files: int = Field(
@@ -115,7 +114,7 @@ class PipelineSettings(MessageTraceSettings):
         1 << 20,
         ge=0,
         le=1 << 30,
-        description="rate of the background scrub; with once: 64 seconds of it at the start; 0: off",
+        description="rate of the scrub; with once: 64 seconds of it at the start; 0: off",
     )
     start_timeout_s: float = Field(120.0, gt=0, description="time until each shard must be followed")
     log_level: LogLevelSetting = LogLevel.INFO

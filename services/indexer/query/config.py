@@ -77,7 +77,7 @@ class QuerySettings(AccessSettings, TlsSettings, MessageTraceSettings):
         16_384,
         ge=1,
         le=1 << 20,
-        description="client connections; also limited by the process's open files",
+        description="client connections, also limited by open files",
     )
     query_max_head_bytes: int = Field(65_536, ge=1_024, le=1 << 20, description="request line and headers; beyond: 431")
     query_head_timeout_ms: int = Field(
@@ -100,9 +100,7 @@ class QuerySettings(AccessSettings, TlsSettings, MessageTraceSettings):
     query_writer_timeout_ms: int = Field(
         10_000, ge=1, description="time for the writer's answer to a forwarded request"
     )
-    drain_ms: int = Field(
-        0, ge=0, le=300_000, description="at a stop, calls are served this long after health reports not-ready"
-    )
+    drain_ms: int = Field(0, ge=0, le=300_000, description="at a stop: time to serve after reporting not-ready")
     query_recheck_ms: int = Field(
         250, ge=1, le=10_000, description="longest interval between checks of waiting requests and members"
     )
@@ -117,7 +115,7 @@ class QuerySettings(AccessSettings, TlsSettings, MessageTraceSettings):
         100_000,
         ge=1,
         le=10_000_000,
-        description="kept offsets, one per group and queue; beyond: 429. Each commit writes all",
+        description="group offsets, one per queue; beyond: 429; each commit writes all",
     )
     query_max_commit_queues: int = Field(10_000, ge=1, description="queues of one offset commit")
     query_max_lost_units: int = Field(10_000, ge=1, le=1_000_000, description="skipped queue units kept on record")
@@ -126,12 +124,8 @@ class QuerySettings(AccessSettings, TlsSettings, MessageTraceSettings):
         10_000, ge=0, description="offsets that GET /v1/status reads; with more it reports no lag"
     )
 
-    index_slots: int | None = Field(
-        None, ge=1, description="slots of an index file; unset: by file size, at 4 entries per slot"
-    )
-    index_entries: int | None = Field(
-        None, ge=1, description="entries of an index file; unset: by file size, at 4 entries per slot"
-    )
+    index_slots: int | None = Field(None, ge=1, description="slots of an index file; unset: by file size")
+    index_entries: int | None = Field(None, ge=1, description="entries of an index file; unset: by file size")
 
     @model_validator(mode="after")
     def _check(self) -> Self:

@@ -42,15 +42,15 @@ class Reason(_Word):
     NUMBERS = enum.auto()
 
 
-MEANINGS: dict[str, str] = {  # the table of `docs/operations.md`; a test compares both
-    Reason.FOREIGN_FILE: "a file or folder that RocketMQ does not load, or fails on",
-    Reason.FILE_SIZE: "a data file's size differs from the others', or its name is not a multiple of it",
-    Reason.QUEUE_TYPE: "a queue's type differs from topics.json",
+MEANINGS: dict[str, str] = {  # the list of `docs/operations.md`; a test compares both
+    Reason.FOREIGN_FILE: "RocketMQ does not load the file or folder, or fails on it",
+    Reason.FILE_SIZE: "the size or name of a data file does not fit the others",
+    Reason.QUEUE_TYPE: "the queue's type differs from topics.json",
     Reason.UNIT_MISSING: "a record without a unit",
     Reason.UNIT_WRONG: "a unit contradicts the log",
     Reason.UNIT_EXTRA: "a unit without a record",
     Reason.INDEX_HEADER: "an index file's header contradicts its entries",
-    Reason.KEY_MISSING: "a record's keys are not in the index",
+    Reason.KEY_MISSING: "a key without an index entry",
     Reason.KEY_WRONG: "an index entry contradicts the log",
     Reason.KEY_EXTRA: "an index entry without a record",
     Reason.KEY_CHAIN: "slots or chains do not lead to the index entries",
@@ -60,7 +60,7 @@ MEANINGS: dict[str, str] = {  # the table of `docs/operations.md`; a test compar
     Reason.CHECKPOINT: "the checkpoint contradicts the log",
     Reason.MARKS: "the marks contradict the log or are unreadable",
     Reason.TERMS: "the writer's terms are unreadable",
-    Reason.NUMBERS: "queue offsets on disk are older than the log, and would be assigned twice",
+    Reason.NUMBERS: "queue offsets on disk are older than the log",
 }
 
 
