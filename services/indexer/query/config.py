@@ -58,7 +58,7 @@ class QuerySettings(AccessSettings, TlsSettings, MessageTraceSettings):
         64 << 20,
         ge=64 << 20,  # the largest size of one body, so that each message fits into an answer
         le=1 << 30,
-        description="decompressed bodies of an answer; a page ends before",
+        description="decompressed bodies of one page",
     )
     query_max_pull_queues: int = Field(10_000, ge=1, description="queues of one pull request")
     query_max_wait_ms: int = Field(30_000, ge=0, le=600_000, description="largest wait_ms")
@@ -105,7 +105,9 @@ class QuerySettings(AccessSettings, TlsSettings, MessageTraceSettings):
         250, ge=1, le=10_000, description="longest interval between checks of waiting requests and members"
     )
 
-    query_session_timeout_ms: int = Field(10_000, ge=1, description="default session timeout of a member")
+    query_session_timeout_ms: int = Field(
+        10_000, ge=1, description="default session timeout: a member without a heartbeat is removed"
+    )
     query_min_session_timeout_ms: int = Field(1_000, ge=1, description="smallest session timeout")
     query_max_session_timeout_ms: int = Field(300_000, ge=1, description="largest session timeout")
     query_max_groups: int = Field(1_000, ge=1, description="groups with members; beyond: 429")
