@@ -21,15 +21,14 @@ _SERVICES = {
 
 
 def tables() -> str:
-    """Return a Markdown table for each service: name, type, labels, origin of the name, meaning."""
+    """Return a Markdown table for each service: name with labels, type, meaning."""
     parts = []
     for service, title in _SERVICES.items():
-        lines = [f"### {title}\n", "| metric | type | labels | name | |", "|---|---|---|---|---|"]
+        lines = [f"### {title}\n", "| metric | type | meaning |", "|---|---|---|"]
         for row in ROWS:
             if row.service == service:
-                whose = "RocketMQ's" if row.name.startswith("rocketmq_") else "ours"
-                labels = ", ".join(f"`{label}`" for label in row.labels) or "–"
-                lines.append(f"| `{row.name}` | {row.kind.value} | {labels} | {whose} | {row.text} |")
+                labels = f"{{{','.join(row.labels)}}}" if row.labels else ""
+                lines.append(f"| `{row.name}{labels}` | {row.kind.value} | {row.text} |")
         parts.append("\n".join(lines) + "\n")
     return "\n".join(parts)
 

@@ -82,7 +82,7 @@ ROWS = (
         "tidemark_fdatasync_seconds",
         _H,
         WRITER,
-        "Duration of one sync of log and batch journal, which serves all appends of a group",
+        "Duration of one sync of log and batch journal",
         bounds=_SYNC_SECONDS,
     ),
     MetricRow("tidemark_group_commit_batches", _H, WRITER, "Appends per sync", bounds=_GROUP_BATCHES),
@@ -91,7 +91,7 @@ ROWS = (
         "tidemark_in_flight_bytes",
         _G,
         WRITER,
-        "Bytes of appends that are accepted but not yet answered, of all clients",
+        "Bytes of appends that are accepted but not yet answered",
     ),
     MetricRow("tidemark_refused_appends_total", _C, WRITER, "Appends refused, by the error's reason", ("reason",)),
     MetricRow(
@@ -105,7 +105,7 @@ ROWS = (
         "tidemark_append_visible_seconds",
         _H,
         PIPELINE,
-        "Time from the store timestamp (whole ms) of a chunk's last record until the watermark reached its end; "
+        "Time from the store timestamp of a chunk's last record until the watermark reached it, "
         "recorded when the epoch ends",
         bounds=_VISIBLE_SECONDS,
     ),
@@ -113,8 +113,7 @@ ROWS = (
         "tidemark_epoch_hand_over_seconds",
         _H,
         PIPELINE,
-        "Time per shard from when one task stopped following it until the next task held it; recorded when the next "
-        "task's epoch ends; a task that fails records nothing and lengthens it",
+        "Time in which no task followed a shard, recorded when the next task's epoch ends; a failed task lengthens it",
         bounds=_SYNC_SECONDS,
     ),
     MetricRow("tidemark_pipeline_epochs_total", _C, PIPELINE, "Epochs that ended without an error"),
@@ -125,7 +124,7 @@ ROWS = (
         "tidemark_pipeline_rebuilt_total",
         _C,
         PIPELINE,
-        "Queues and runs of index files that were rebuilt because they did not match the log",
+        "Queues and runs of index files that were rebuilt",
     ),
     MetricRow(
         "tidemark_pipeline_visible_bytes", _G, PIPELINE, "Physical offset up to which a shard is built", ("shard",)
@@ -137,7 +136,7 @@ ROWS = (
         "tidemark_pipeline_scrubbed_bytes_total",
         _C,
         PIPELINE,
-        "Bytes of the log that the scrub compared with queue and index files",
+        "Bytes of the log that the scrub has compared",
     ),
     MetricRow("tidemark_pipeline_scrub_rounds_total", _C, PIPELINE, "Completed scrubs of the whole log"),
     MetricRow(
@@ -147,7 +146,7 @@ ROWS = (
         "tidemark_pipeline_scrub_damaged_total",
         _C,
         PIPELINE,
-        "Queues and runs of index files that did not match the log and are rebuilt",
+        "Queues and runs of index files that the scrub found damaged",
     ),
     MetricRow("tidemark_pipeline_waits_for_room", _G, PIPELINE, "1 if the pipeline is paused because the disk is full"),
     # -- query ------------------------------------------------------------------------------------------------------
@@ -166,7 +165,7 @@ ROWS = (
         "rocketmq_consumer_lag_latency",
         _G,
         QUERY,
-        "Milliseconds since the oldest uncommitted message was stored, the longest of all queues",
+        "Age of the oldest uncommitted message in any queue, milliseconds",
         ("topic", "consumer_group"),
     ),
     MetricRow("rocketmq_storage_dispatch_behind_bytes", _G, QUERY, "Bytes committed but not yet visible"),
@@ -183,13 +182,13 @@ ROWS = (
         "tidemark_pipeline_alive_age_seconds",
         _G,
         QUERY,
-        "Seconds since a follower last reported that it is alive; +Inf if none ever did",
+        "Seconds since a follower last reported; +Inf before the first report",
     ),
     MetricRow(
         "tidemark_damaged_places",
         _G,
         QUERY,
-        "Damaged places in the log, as listed by `GET /v1/corruptions`; reason NONE: no damage",
+        "Damaged places in `GET /v1/corruptions`; reason NONE: no damage",
         ("reason",),
     ),
     MetricRow("tidemark_query_requests_total", _C, QUERY, "Requests answered, by route and status", ("path", "status")),
