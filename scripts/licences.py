@@ -29,10 +29,11 @@ SAID_ELSEWHERE = {  # packages without a licence in their metadata: the licence 
 _BETWEEN = re.compile(r"\s+(?:AND|OR|WITH)\s+|;\s*")
 _ABOUT = """# Licences
 
-Tidemark is under the Apache License 2.0. This page lists the packages of `requirements.lock` that are installed on Linux, including those for development and tests, with the licence in their metadata.
+Tidemark is under the Apache License 2.0.
+The table has the packages of `requirements.lock` that are installed on Linux, including those for development and tests, by the licence in their metadata.
 
 `make supply-chain` fails on a licence that is not in the list of `scripts/licences.py`: permissive licences, and the MPL 2.0, which requires only changes to its own files to be published.
-"""  # noqa: E501 - a paragraph a line
+"""  # noqa: E501 - a sentence a line
 
 
 def licences() -> dict[str, str]:
@@ -60,8 +61,11 @@ def _parts(licence: str) -> list[str]:
 
 def page() -> str:
     """Return the content of docs/licences.md."""
-    rows = "\n".join(f"| {name} | {licence} |" for name, licence in licences().items())
-    return f"{_ABOUT}\n| package | licence |\n|---|---|\n{rows}\n"
+    by_licence: dict[str, list[str]] = {}
+    for name, licence in licences().items():
+        by_licence.setdefault(licence, []).append(name)
+    rows = "\n".join(f"| {licence} | {', '.join(names)} |" for licence, names in sorted(by_licence.items()))
+    return f"{_ABOUT}\n| licence | packages |\n|---|---|\n{rows}\n"
 
 
 def check() -> int:
