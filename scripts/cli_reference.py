@@ -4,43 +4,127 @@ from __future__ import annotations
 
 import re
 import sys
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import typer
-from typer.cli import get_docs_for_click
 from typer.main import get_command
 
-from tidemark.cli.main import app
+from tidemark.cli.main import HELP, app
 from tidemark.cli.terminal.exit_status import MEANINGS
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "cli.md"
+_COMMON_FROM = 4  # a parameter of this many verbs is described once
+_TYPE = re.compile(r" <(?:list\[)?(\w+)(?: range)?\]?>$")
 _HEAD = """# The `tidemark` command
 
 `make docs` writes this page from the command's own help.
+
+{help}
 
 The text output of a verb may change between versions; programs should use `--output json`.
 It prints one document, or one line per item of a stream, and nothing else to standard output.
 Messages go to standard error; with `--output json` each one is a line of JSON with the stable `reason`.
 If the reader closes the pipe, as in `consume … | head`, the command ends without an error.
+`tidemark --version` prints the version.
 
 ## Exit statuses
 
 | status | name | meaning |
 |--:|---|---|
+{statuses}
+
+## Common arguments and options
+
+{common}
 """
+
+
+class _Parameter(NamedTuple):
+    """An argument or option of a verb, as the page shows it."""
+
+    name: str
+    text: str
+
+    @property
+    def line(self) -> str:
+        """The line of the page that describes it."""
+        return f"- `{self.name}`: {self.text}"
+
+    @property
+    def short(self) -> str:
+        """The long name, which a verb's section has for a common option."""
+        return next(word for word in re.split(r"[ ,]+", self.name) if word.startswith("--"))
+
+
+class _Verb(NamedTuple):
+    """A verb with its parameters, in the order of its help."""
+
+    title: str
+    help: str
+    example: str
+    arguments: tuple[_Parameter, ...]
+    options: tuple[_Parameter, ...]
 
 
 def page() -> str:
     """Return the content of docs/cli.md."""
-    rows = [f"| {status.value} | `{status.name}` | {meaning} |\n" for status, meaning in MEANINGS.items()]
-    return _HEAD + "".join(rows) + "\n" + _reference()
-
-
-def _reference() -> str:
-    """Return usage, arguments, options and an example of every verb."""
     command = get_command(app)
-    text = get_docs_for_click(obj=command, ctx=typer.Context(command), indent=1, name="tidemark")
-    return re.sub(r"^Example: (.*)$", r"**Example**: `\1`", text.strip(), flags=re.MULTILINE) + "\n"
+    verbs = list(_verbs(command, typer.Context(command), "tidemark"))
+    used = Counter(parameter for verb in verbs for parameter in (*verb.arguments, *verb.options))
+    common = [parameter for parameter, number in used.items() if number >= _COMMON_FROM]
+    head = _HEAD.format(
+        help=HELP.partition("\n\n")[2].rpartition("\n")[0],  # without the title, and the note on examples
+        statuses="\n".join(f"| {status.value} | `{status.name}` | {meaning} |" for status, meaning in MEANINGS.items()),
+        common="\n".join(parameter.line for parameter in sorted(common)),
+    )
+    return head + "".join(_section(verb, frozenset(common)) for verb in verbs)
+
+
+def _verbs(command: Any, context: typer.Context, *words: str) -> Iterator[_Verb]:
+    """Yield the verbs at and below *command*."""
+    if hasattr(command, "commands"):
+        for name, child in command.commands.items():
+            yield from _verbs(child, context, *words, name)
+        return
+    usage = [piece.strip("{}") for piece in command.collect_usage_pieces(context) if piece != "[OPTIONS]"]
+    yield _Verb(
+        " ".join((*words, *usage)),
+        command.help,
+        command.epilog.removeprefix("Example: "),
+        tuple(_argument(*one.get_help_record(context)) for one in _of_kind(command, "argument")),
+        tuple(_option(*one.get_help_record(context)) for one in _of_kind(command, "option")),
+    )
+
+
+def _of_kind(command: Any, kind: str) -> list[Any]:
+    return [parameter for parameter in command.params if parameter.param_type_name == kind]
+
+
+def _argument(name: str, text: str) -> _Parameter:
+    """Return an argument without its type, unless it is a choice that is not the name itself.
+
+    The usage in the title shows whether it is required.
+    """
+    name, _, kind = name.partition(" ")
+    text = text.replace("  [required]", "").replace("; required]", "]").replace("  [", " [")
+    return _Parameter(f"{name} {kind}" if "|" in kind and kind != f"<{name}>" else name, text)
+
+
+def _option(name: str, text: str) -> _Parameter:
+    """Return an option with its type in capitals: `--queue INT` for `--queue <list[int]>`."""
+    return _Parameter(_TYPE.sub(lambda found: f" {found[1].upper()}", name), text.replace("  [", " ["))
+
+
+def _section(verb: _Verb, common: frozenset[_Parameter]) -> str:
+    """Return the help of *verb*, its own parameters, the names of its common options, and its example."""
+    own = [parameter.line for parameter in (*verb.arguments, *verb.options) if parameter not in common]
+    shared = [f"`{option.short}`" for option in verb.options if option in common]
+    if shared:
+        own.append(f"- Common: {', '.join(shared)}.")
+    return "\n".join([f"\n## `{verb.title}`", "", verb.help, "", *own, "", f"Example: `{verb.example}`", ""])
 
 
 if __name__ == "__main__":

@@ -25,11 +25,9 @@ def backup(
 ) -> None:
     """Back up a store, up to the committed offset, while writer and pipeline run.
 
-    Full log files are copied once: the next backup into the same folder copies only new data. Queue files and index are
-    not included, because they are built from the log. Log files that retention has deleted are also removed from the
-    backup.
-
-    A failed run leaves the previous backup intact.
+    The next backup into the same folder copies only new data. Queue files and index are not included, because they are
+    built from the log. Log files that retention has deleted are also removed from the backup. A failed run leaves the
+    previous backup intact.
     """
     from tidemark.backup.take import take_backup
     from tidemark.cli.terminal.progress import byte_progress

@@ -44,10 +44,8 @@ def rebuild(
 ) -> None:
     """Remove queue files and key index, and build them again from the log; without an option, both.
 
-    With more cores than shards, the log is first scanned in parallel ranges, and both are built from the results. The
-    pipeline must be stopped; the writer may run. Readers see no messages until it is finished. If it is interrupted,
-    run the same command again: it continues, and does not repeat finished scans. The pipeline's next start continues,
-    too.
+    The pipeline must be stopped; the writer may run. Readers see no messages until it is finished. After an
+    interruption, the same command or a start of the pipeline continues.
     """
     from tidemark.index.drop import drop_built, forget_dropped, no_pipeline, sizes_of_built
     from tidemark.store.originals.format_file import require_known_format

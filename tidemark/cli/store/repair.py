@@ -39,9 +39,8 @@ def repair(
     """Restore damaged small files, and rebuild the queue files, index files and marks that contradict the log.
 
     Topics, tombstones, terms, format and offsets cannot be derived from the log. Each of these files has a copy with a
-    checksum, and the newer undamaged one of the two is used. Then the store is checked: damaged queue files, index
-    files and marks are moved to tidemark/indexer/set-aside and rebuilt from the log. Exit status 1 if a file is lost or
-    findings remain.
+    checksum, and the newer undamaged one of the two is used. Damaged queue files, index files and marks are moved to
+    tidemark/indexer/set-aside and rebuilt from the log. Exit status 1 if a file is lost or findings remain.
     """
     from tidemark.cli.store.repair_derived import repair_derived
     from tidemark.local.hand_back import require_stopped

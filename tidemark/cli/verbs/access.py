@@ -39,7 +39,7 @@ def token(output: OutputOption = Output.TABLE) -> None:
 
 @app.command(epilog="Example: tidemark access check access.toml --as orders --may 'Pub Topic:orders-eu'")
 def check(
-    file: Annotated[Path, typer.Argument(help="The access file.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The access file.")],
     principal: Annotated[
         str | None, typer.Option("--as", help="Check the rights of this principal of the file.")
     ] = None,

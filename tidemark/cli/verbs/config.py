@@ -55,8 +55,8 @@ def show(
 ) -> None:
     """Show every setting, its value and its source: environment, file, command line or default.
 
-    The values are those that a service would read if it started here now. A running service has its own environment,
-    and `tidemark serve` sets the store, addresses and file sizes of a new store itself. Secrets are shown as asterisks.
+    The values are those that a service would read if it started here now. `tidemark serve` sets the store, addresses
+    and file sizes of a new store itself. Secrets are shown as asterisks.
     Exit status 4 if a service would refuse to start: for an invalid value, or an unknown TIDEMARK_… variable.
     """
     from tidemark.settings.unknown import unknown_settings

@@ -77,8 +77,7 @@ def consume(
 
     With --follow and without --queue and --to, also read queues that are added to the topic later, from their start.
 
-    A body that is not text is printed as base64, except with raw. A reader may close the pipe at any time: the exit
-    status is then 0. No offsets are committed.
+    A body that is not text is printed as base64, except with raw. No offsets are committed.
     """
     first = Place.parse(start, option="--from")
     last = None if end is None else Place.parse(end, option="--to")

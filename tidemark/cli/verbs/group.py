@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tidemark.client import Query
 
 app = typer.Typer(no_args_is_help=True, help="Show consumer groups, and reset their offsets.")
-_Group = Annotated[str, typer.Argument(metavar="GROUP", help="The group's name.")]
+_Group = Annotated[str, typer.Argument(metavar="GROUP", help="The consumer group's name.")]
 
 
 class Move(NamedTuple):

@@ -73,11 +73,11 @@ def produce(
 ) -> None:
     """Send lines, JSON lines, CSV or Parquet, one message per row. Lines of a pipe are sent as they arrive.
 
-    A line ends with LF or CRLF, and a UTF-8 byte order mark at the start of the input is left out; --exact keeps both.
-    A field that is the body is sent exactly as it is written in the line: numbers keep their digits.
+    A line ends with LF or CRLF, and a UTF-8 byte order mark at the start of the input is left out. A field that is the
+    body is sent exactly as it is written: numbers keep their digits. CSV and Parquet need the extra `table`.
 
-    CSV and Parquet need the extra `table`. A malformed line or row is reported with its number, and nothing after it is
-    sent. The command always reports, even after Ctrl-C, how many messages were acknowledged and are therefore stored.
+    A malformed line or row is reported with its number, and nothing after it is sent. The command always reports, even
+    after Ctrl-C, how many messages were acknowledged and are therefore stored.
     """
     from tidemark.cli.sending.line_input import FieldNames
     from tidemark.cli.sending.send_rows import send_rows

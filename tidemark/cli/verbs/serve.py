@@ -39,12 +39,10 @@ def serve(
     ] = None,
     state: Annotated[Path | None, typer.Option(help="With --attach: directory for Tidemark's own files.")] = None,
 ) -> None:
-    """Start all services here; one Ctrl-C stops them.
-
-    The services are writer, pipeline and query.
+    """Start writer, pipeline and query here; one Ctrl-C stops them.
 
     With --attach DIR --state DIR2: start only query, and a follower of the log of a broker with storePathRootDir DIR.
-    Existing files keep their sizes, whatever the profile. Every TIDEMARK_ setting of the services can be given in the
+    Existing files keep their sizes, whatever the profile. The services read their TIDEMARK_ settings from the
     environment.
     """
     from rich.console import Console

@@ -51,9 +51,7 @@ def status(
     It shows whether the writer accepts appends, how far behind the pipeline is, the damaged places, when the disk will
     be full, and which groups lag most. `unknown` marks values that cannot be determined.
 
-    Exit status 0: healthy. 1: a service does not answer or refuses the request, appends are refused, the pipeline is
-    too far behind, a part of the log is damaged, or the disk will soon be full; the lines under `problems` say which.
-    5: no service answers.
+    Exit status 1: unhealthy; the lines under `problems` give the reasons. 5: no service answers.
     """
     asked = _Asked(query, writer, Limits(max_behind_s, min_disk_hours))
     if follow:
