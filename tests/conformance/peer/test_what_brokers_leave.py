@@ -1,4 +1,4 @@
-"""Further files in a broker's directory, apart from log, queues and index: ignored, or refused (docs/format.md §1)."""
+"""Further files in a broker's directory, apart from log, queues and index: ignored, or refused (docs/format.md §10)."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def test_store_lock_writes_rocketmqs_four_bytes(path: Path) -> None:
-    """The file contains `lock` and stays after the release (docs/format.md §1)."""
+    """The file contains `lock` and stays after the release (docs/format.md §9)."""
     lock = StoreLock(path)
     assert path.read_bytes() == b"lock"
     lock.release()

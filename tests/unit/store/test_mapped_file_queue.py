@@ -117,7 +117,7 @@ def test_zero_length_last_file_counts_as_none(tmp_path: Path, may_write: bool) -
 
 
 def test_zero_length_file_before_the_last_is_refused(tmp_path: Path) -> None:
-    """Only the last file can have been unfinished (docs/format.md §1)."""
+    """Only the last file can have been unfinished (docs/format.md §10)."""
     put(tmp_path, 0, size=0)
     put(tmp_path, 64)
     with pytest.raises(StoreContradictionError):
