@@ -1,7 +1,7 @@
 """Rebuild: builds all queue files and the key index again from a log, as `tidemark store rebuild` does.
 
-The verb runs the pipeline once, which is also measured on a store without old files. The start of Python and Spark,
-which does not depend on the size of the log, has a row of its own.
+The verb runs the pipeline's tasks once, without Spark; its start and end, which do not depend on the log's size, have a
+row of their own. `pipeline --once`, which starts Spark, is measured on a store without old files.
 """
 
 from __future__ import annotations
@@ -63,9 +63,9 @@ def _on_spark(data: Path) -> list[Row]:
         ),
     ):
         index_once(data, "tidemark.cli.main", "store", "rebuild", str(data), "--master", "local[2]", settings=settings)
-        told = report((data / "logs" / "rebuild.log").read_text().splitlines())
-        note = f"{what}; {told['bytes'] / 1e9:.2f} GB, without the start of Spark and its workers"
-        rows.append(Row(key, "rebuild on Spark, local[2]", told["bytes_per_s"] / 1e6, "MB/s", "≥ 1000", note))
+        reported = report((data / "logs" / "rebuild.log").read_text().splitlines())
+        note = f"{what}; {reported['bytes'] / 1e9:.2f} GB, without the start of Spark and its workers"
+        rows.append(Row(key, "rebuild on Spark, local[2]", reported["bytes_per_s"] / 1e6, "MB/s", "≥ 1000", note))
     return rows
 
 
@@ -83,7 +83,7 @@ def _rows(rebuild: Indexing) -> list[Row]:
         ),
         Row(
             "rebuild_start_s",
-            "rebuild: start of Python and Spark, and end",
+            "rebuild: start of Python, and end",
             start_s,
             "s",
             "",
