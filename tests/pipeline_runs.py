@@ -13,7 +13,7 @@ from services.indexer.pipeline.config import PipelineSettings
 from services.indexer.pipeline.epoch import run_epoch
 from services.indexer.pipeline.plan import EpochPlan, make_plan
 from services.indexer.pipeline.prepare import drop_what_is_behind, prepare
-from services.indexer.pipeline.shards.shard_builder import Progress
+from services.indexer.pipeline.shards.shard_builder import ShardProgress
 from services.indexer.pipeline.spark.scan import ranges_to_build, scan_planned
 from tidemark.index.end_of_log import find_end_of_log
 from tidemark.index.scan.log_range import ScannedRanges
@@ -64,7 +64,7 @@ def end_of(root: Path, **settings: Any) -> int:
 
 def build(
     plan: EpochPlan, storage: Storage | None = None, *, scan_range_size_bytes: int | None = None
-) -> list[Progress]:
+) -> list[ShardProgress]:
     """Prepare, and drain every shard as `--once` does, from a scan in ranges of *scan_range_size_bytes* if given."""
     storage = storage or DiskStorage()
     storage.make_folder(plan.paths.indexer)

@@ -10,12 +10,12 @@ from tidemark.format.tags import MAX_DELAY_LEVEL, SCHEDULE_TOPIC
 from tidemark.store.mapped_file_queue import MappedFileQueue
 from tidemark.store.multi_path_mapped_file_queue import open_log
 
-from .admission.admission import Admission, Limits
+from .admission.admission import Admission, SizeLimits
 from .batch.batch import QueueKey
 from .batch.record_encoder import Encoder
 from .config import WriterSettings
-from .dedup.recent_batches import Window
-from .delay.delivery import Delivery
+from .dedup.recent_batches import RecentBatches
+from .delay.delivery import DelayedDelivery
 from .delay.schedule_reader import DelayQueues
 from .delay.scheduler import Scheduler
 from .log.append_counts import AppendCounts
@@ -24,12 +24,12 @@ from .log.disk_guard import DiskGuard
 from .log.group_appender import GroupAppender
 from .log.log_tail import LogTail
 from .log.open_store import OpenStore
-from .log.page_preallocation import PagesAhead
+from .log.page_preallocation import PagePreallocation
 from .metrics import WriterMetrics
 from .retention.retention_thread import Retention
-from .retention.trusted_clock import AgeClock
+from .retention.trusted_clock import TrustedClock
 from .rpc.append_times import AppendTimes
-from .rpc.commit_log_service import CommitLogService, Identity
+from .rpc.commit_log_service import CommitLogService, WriterIdentity
 from .rpc.committed_bytes import LogReader
 from .rpc.send_back import SendBack
 from .rpc.topic_service import TopicService
@@ -74,13 +74,13 @@ def compose(
     commit_log = compose_commit_log(settings, store, store_host, counts, topics.dead_end, on_failure)
     reader = LogReader(lambda: _open_log(store))
     retention = _compose_retention(settings, store, commit_log, reader)
-    scheduler = _compose_scheduler(settings, store, Delivery(commit_log, topics, store_host))
+    scheduler = _compose_scheduler(settings, store, DelayedDelivery(commit_log, topics, store_host))
     service = CommitLogService(
         settings,
-        Identity(store.term, store_host, str(advertised)),
+        WriterIdentity(store.term, store_host, str(advertised)),
         commit_log,
         topics,
-        Admission(Limits(settings.max_message_size_bytes, store.segments.size), store_host),
+        Admission(SizeLimits(settings.max_message_size_bytes, store.segments.size), store_host),
         reader,
         counts,
         times,
@@ -106,7 +106,7 @@ def compose_commit_log(
 ) -> CommitLog:
     """Build the commit log and what it appends with. store_host: encoded host of the writer, 8 or 20 bytes."""
     recovered, log = store.recovered, store.segments.log
-    window = Window(settings.idempotence_window_batches, recovered.tail_keys)
+    window = RecentBatches(settings.idempotence_window_batches, recovered.tail_keys)
     tail = LogTail(
         store.segments,
         Encoder(store_host),
@@ -114,7 +114,7 @@ def compose_commit_log(
         window,
         DiskGuard(store.paths.root, settings.min_free_disk_bytes, look=store.free_bytes),
         store.journal,
-        PagesAhead(log),
+        PagePreallocation(log),
         position=recovered.end,
         store_timestamp=recovered.store_timestamp,
         buffer_size=settings.write_buffer_size_bytes,
@@ -136,11 +136,11 @@ def _compose_retention(
         ask_for_snapshot=commit_log.ask_for_snapshot,
         on_deleted=reader.let_go,
         on_failure=commit_log.fail,
-        clock=AgeClock(grace_ms=settings.retention_clock_grace_ms),
+        clock=TrustedClock(grace_ms=settings.retention_clock_grace_ms),
     )
 
 
-def _compose_scheduler(settings: WriterSettings, store: OpenStore, delivery: Delivery) -> Scheduler:
+def _compose_scheduler(settings: WriterSettings, store: OpenStore, delivery: DelayedDelivery) -> Scheduler:
     offsets = store.recovered.offsets
     return Scheduler(
         lambda: DelayQueues(store.paths),

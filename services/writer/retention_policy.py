@@ -13,7 +13,7 @@ MOST_FILES = 10  # per run, RocketMQ's deleteFileBatchMax
 _BEGINNING_OF_TIME = -(1 << 63)  # store times are i8
 
 
-class LogFile(NamedTuple):
+class ExpiredLogFile(NamedTuple):
     """A file of the log that ends below every byte that must be kept."""
 
     start: int
@@ -51,15 +51,17 @@ class RetentionPolicy(NamedTuple):
         return disk.used_bytes - disk.total_bytes * self.disk_percent // 100 if self.disk_percent else 0
 
 
-def files_to_delete(files: Iterable[LogFile], policy: RetentionPolicy, *, now_ms: int, disk: DiskUse) -> list[LogFile]:
+def files_to_delete(
+    files: Iterable[ExpiredLogFile], policy: RetentionPolicy, *, now_ms: int, disk: DiskUse
+) -> list[ExpiredLogFile]:
     """Return the prefix of *files* to delete. Do not read *files* beyond the first one that is kept.
 
     *files* are the log's first files, oldest first. They are chosen by age, and at any age while the disk is too full.
     A file without a readable record counts as old as the next file with one.
     """
     oldest_kept_ms, excess = policy.oldest_kept_ms(now_ms), policy.excess_bytes(disk)
-    chosen: list[LogFile] = []
-    ageless: list[LogFile] = []
+    chosen: list[ExpiredLogFile] = []
+    ageless: list[ExpiredLogFile] = []
     for file in files:
         if excess <= 0 and file.newest_ms is None:
             ageless.append(file)

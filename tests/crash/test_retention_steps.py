@@ -13,7 +13,7 @@ from services.writer.config import WriterSettings
 from services.writer.log.open_store import open_store, release_store
 from services.writer.log.queue_offsets import QueueOffsets, Snapshot, save_snapshot
 from services.writer.retention.retention_thread import Retention, disk_use
-from services.writer.retention.trusted_clock import AgeClock
+from services.writer.retention.trusted_clock import TrustedClock
 from services.writer.retention_policy import DiskUse, RetentionPolicy
 from tests.builders import wire_batch
 from tests.integration.writer.harness import RunningWriter, stored_records
@@ -69,7 +69,7 @@ def retention(
         ask_for_snapshot=lambda: None,
         on_deleted=lambda: None,
         on_failure=lambda error: None,
-        clock=AgeClock(grace_ms=0),
+        clock=TrustedClock(grace_ms=0),
         look=look,
     )
 

@@ -22,7 +22,7 @@ from tests.fuzz.target import fuzz
 from tidemark.access.access_file import AccessFile
 from tidemark.access.authenticator import Authenticator
 from tidemark.access.identity import Identity, Presented
-from tidemark.access.right import Action, Kind, Right
+from tidemark.access.right import Action, ResourceKind, Right
 from tidemark.errors import AccessFileError, UnauthenticatedError
 
 ISSUED = Issuer()
@@ -89,7 +89,7 @@ def test_an_access_file_is_read_or_refused_by_name(folder: Path, content: bytes)
         loaded = AccessFile(path).load()
     if loaded is not None:
         known = Identity("a", loaded.authenticator.roles_of("a"))
-        for kind in Kind:
+        for kind in ResourceKind:
             loaded.policy.allows(known, Right(kind, "t", tuple(Action)), "10.0.0.1")
 
 

@@ -12,7 +12,7 @@ import orjson
 import pytest
 from hypothesis import strategies as st
 
-from services.indexer.query.groups.member_table import Leases
+from services.indexer.query.groups.member_table import MemberTable
 from services.indexer.query.groups.saved_members import take_members
 from tests.fuzz.mutation import mutated
 from tests.fuzz.target import fuzz
@@ -64,7 +64,7 @@ def _checkpoint(paths: StorePaths) -> object:
 def _members(paths: StorePaths) -> object:
     # like the query service, which reports it in a warning
     with contextlib.suppress(KeyError, TypeError, ValueError, AttributeError):
-        Leases("store", max_groups=9, max_members=9).take_over(take_members(paths, DiskStorage()))
+        MemberTable("store", max_groups=9, max_members=9).take_over(take_members(paths, DiskStorage()))
     return None
 
 

@@ -16,7 +16,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from tidemark.access.authenticator import Authenticator
 from tidemark.access.jwt_options import JwtOptions
 from tidemark.access.jwt_tokens import JwtTokens
-from tidemark.access.loaded import Loaded, Rates
+from tidemark.access.loaded import LoadedAccess, Rates
 from tidemark.access.right import Action
 from tidemark.access.rule import Network, Pattern, Policy, Rule
 from tidemark.errors import AccessFileError
@@ -134,7 +134,7 @@ class AccessFile:
 
     path: Path
 
-    def load(self) -> Loaded:
+    def load(self) -> LoadedAccess:
         """Read and check both files. Raises AccessFileError, whose message contains no secret."""
         content = self._content()
         options = content.jwt and content.jwt.model_copy(update={"jwks_file": self._beside(content.jwt.jwks_file)})
@@ -150,7 +150,7 @@ class AccessFile:
             principal.name: Rates(principal.max_requests_per_s, principal.max_append_bytes_per_s)
             for principal in principals
         }
-        return Loaded(authenticator, Policy(one.rule for one in content.rule), rates)
+        return LoadedAccess(authenticator, Policy(one.rule for one in content.rule), rates)
 
     def stamps(self) -> tuple[Stamp, ...]:
         """Return stamps that differ after the access file or the JWKS file has changed."""

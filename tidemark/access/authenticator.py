@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tidemark.access.certificates import names_in
-from tidemark.access.identity import MAX_TOKEN_BYTES, Identity, Known, Presented
+from tidemark.access.identity import MAX_TOKEN_BYTES, Identity, KnownCaller, Presented
 from tidemark.access.jwt_tokens import JwtTokens
 from tidemark.access.tokens import hash_token
 from tidemark.errors import UnauthenticatedError
@@ -36,7 +36,7 @@ class Authenticator:
         self._roles = roles
         self._jwt = jwt
 
-    def identify(self, presented: Presented) -> Known:
+    def identify(self, presented: Presented) -> KnownCaller:
         """Return the identity; a token has precedence over a certificate. Raises UnauthenticatedError if unknown."""
         if presented.token is not None:
             return self._of_token(presented.token)
@@ -51,7 +51,7 @@ class Authenticator:
         """Return the roles of *principal* in the file; an empty set for an unknown principal."""
         return self._roles.get(principal, _NO_ROLES)
 
-    def _of_token(self, token: str) -> Known:
+    def _of_token(self, token: str) -> KnownCaller:
         if not token or not token.isascii() or len(token) > MAX_TOKEN_BYTES:
             raise UnauthenticatedError(
                 f"the header authorization must be `Bearer` and at most {MAX_TOKEN_BYTES} ASCII characters"
@@ -64,8 +64,8 @@ class Authenticator:
         claims = self._jwt.check(token)
         principal = self._subjects.get(claims.subject)
         if principal is None:
-            return Known(Identity(f"jwt:{claims.subject}", claims.roles), claims.expires)
-        return Known(Identity(principal, self.roles_of(principal) | claims.roles), claims.expires)
+            return KnownCaller(Identity(f"jwt:{claims.subject}", claims.roles), claims.expires)
+        return KnownCaller(Identity(principal, self.roles_of(principal) | claims.roles), claims.expires)
 
-    def _known(self, principal: str) -> Known:
-        return Known(Identity(principal, self.roles_of(principal)), float("inf"))
+    def _known(self, principal: str) -> KnownCaller:
+        return KnownCaller(Identity(principal, self.roles_of(principal)), float("inf"))

@@ -8,15 +8,15 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from tidemark.access.audit import Audit, Deed
-from tidemark.access.identity import Identity, Known, Presented
-from tidemark.access.loaded import Loaded, Rates
+from tidemark.access.identity import Identity, KnownCaller, Presented
+from tidemark.access.loaded import LoadedAccess, Rates
 from tidemark.access.rate_limits import RateLimits
 from tidemark.access.right import Right
 from tidemark.errors import ForbiddenError, StoreError, UnauthenticatedError
 from tidemark.settings.reloaded_files import ReloadedFiles
 from tidemark.status import status_of
 
-Access = ReloadedFiles[Loaded]
+Access = ReloadedFiles[LoadedAccess]
 ALLOWED = "ALLOWED"
 _NO_RATES = Rates(None, None)
 _ANYBODY = Identity("", frozenset())
@@ -67,8 +67,8 @@ class Caller:
         self._presented = presented
         self._address = address
         self._action = action
-        self._by: Loaded | None = None
-        self._known = Known(_ANYBODY, float("inf"))
+        self._by: LoadedAccess | None = None
+        self._known = KnownCaller(_ANYBODY, float("inf"))
 
     @property
     def name(self) -> str:
@@ -82,7 +82,7 @@ class Caller:
             return
         loaded = access.current
         if loaded is not self._by or self._known.expires <= time.time():
-            self._known = Known(_ANYBODY, float("inf"))
+            self._known = KnownCaller(_ANYBODY, float("inf"))
             self._by = None
             self._known = loaded.authenticator.identify(self._presented)
             self._by = loaded

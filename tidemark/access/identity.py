@@ -19,7 +19,7 @@ class Identity(NamedTuple):
     roles: frozenset[str]
 
 
-class Known(NamedTuple):
+class KnownCaller(NamedTuple):
     """An identity and its expiry. expires: Unix time in seconds at which the caller must authenticate again."""
 
     identity: Identity

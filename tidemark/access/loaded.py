@@ -1,4 +1,4 @@
-"""Loaded: the checked contents of an access file."""
+"""LoadedAccess: the checked contents of an access file."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Rates(NamedTuple):
     append_bytes_per_s: int | None
 
 
-class Loaded(NamedTuple):
+class LoadedAccess(NamedTuple):
     """Contents of an access file. rates: by principal"""
 
     authenticator: Authenticator

@@ -20,7 +20,7 @@ class Action(enum.StrEnum):
     LIST = "List"
 
 
-class Kind(enum.StrEnum):
+class ResourceKind(enum.StrEnum):
     """RocketMQ's ResourceType."""
 
     TOPIC = "Topic"
@@ -31,7 +31,7 @@ class Kind(enum.StrEnum):
 class Right(NamedTuple):
     """The right to do any of *actions* to a resource: a topic, a group, or the whole store."""
 
-    kind: Kind
+    kind: ResourceKind
     name: str
     actions: tuple[Action, ...]
 
@@ -57,14 +57,14 @@ def on_topic(name: str, *actions: Action) -> Right:
         if name.startswith(prefix):
             group = name.removeprefix(prefix).partition("+")[0]  # %RETRY%group+topic
             return on_group(group, *actions, Action.SUB)
-    return Right(Kind.TOPIC, name, actions)
+    return Right(ResourceKind.TOPIC, name, actions)
 
 
 def on_group(name: str, *actions: Action) -> Right:
     """Return the right to do *actions* to a consumer group."""
-    return Right(Kind.GROUP, name, tuple(dict.fromkeys(actions)))
+    return Right(ResourceKind.GROUP, name, tuple(dict.fromkeys(actions)))
 
 
 def on_store(name: str, *actions: Action) -> Right:
     """Return the right to do *actions* to the whole store: its raw log, its state."""
-    return Right(Kind.CLUSTER, name, actions)
+    return Right(ResourceKind.CLUSTER, name, actions)

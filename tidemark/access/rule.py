@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from tidemark.access.identity import Identity
-from tidemark.access.right import Action, Kind, Right
+from tidemark.access.right import Action, ResourceKind, Right
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 _MOST_DECISIONS = 100_000  # size of the cache
@@ -16,7 +16,7 @@ _MOST_DECISIONS = 100_000  # size of the cache
 class Pattern(NamedTuple):
     """A resource pattern. kind: None: any. name: the exact name, or a prefix of names."""
 
-    kind: Kind | None
+    kind: ResourceKind | None
     name: str
     is_prefix: bool
 
@@ -26,9 +26,9 @@ class Pattern(NamedTuple):
         if text == "*":
             return cls(None, "", True)
         kind, colon, name = text.partition(":")
-        if not colon or kind not in list(Kind) or not name or "*" in name[:-1]:
+        if not colon or kind not in list(ResourceKind) or not name or "*" in name[:-1]:
             raise ValueError(f"{text!r} is not a pattern: write Topic:name, Topic:prefix-*, Group:…, Cluster:… or *")
-        return cls(Kind(kind), name.removesuffix("*"), name.endswith("*"))
+        return cls(ResourceKind(kind), name.removesuffix("*"), name.endswith("*"))
 
     def matches(self, right: Right) -> bool:
         """Return True if the pattern matches the resource of *right*."""

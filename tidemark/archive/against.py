@@ -10,13 +10,13 @@ from pyspark.sql import functions as f
 
 from tidemark.archive.digest import differences, digest
 from tidemark.archive.folder import DATA
-from tidemark.archive.manifest import Manifest
+from tidemark.archive.manifest import ArchiveManifest
 from tidemark.archive.messages import archived_messages, stored_messages
-from tidemark.archive.options import Source
-from tidemark.archive.plan import Stretch, bounds_now
+from tidemark.archive.options import ArchiveSource
+from tidemark.archive.plan import OffsetRange, bounds_now
 from tidemark.archive.session import own_settings
 from tidemark.archive.spark_job import Progress, step
-from tidemark.archive.verify import Finding
+from tidemark.archive.verify import ArchiveFault
 from tidemark.errors import QueueIllegalError, TopicNotFoundError
 from tidemark.read.store_reader import StoreReader
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 class Compared(NamedTuple):
     """Result. rows: number of compared messages; gone: number of archived offsets that the store no longer has."""
 
-    findings: list[Finding]
+    findings: list[ArchiveFault]
     rows: int
     gone: int
 
@@ -35,8 +35,8 @@ class Compared(NamedTuple):
 def compare_with_store(
     session: SparkSession,
     folder: Path,
-    manifest: Manifest,
-    source: Source,
+    manifest: ArchiveManifest,
+    source: ArchiveSource,
     *,
     on_progress: Progress = lambda step, done, total: None,
 ) -> Compared:
@@ -45,7 +45,7 @@ def compare_with_store(
     Raises a StoreError if the store's files cannot be read.
     """
     folder = folder.absolute()
-    source = Source(source.root.absolute(), None if source.state is None else source.state.absolute())
+    source = ArchiveSource(source.root.absolute(), None if source.state is None else source.state.absolute())
     stretches, findings = _still_there(source, manifest)
     archived_offsets = sum(queue.next - queue.first for queue in manifest.queues)
     gone = archived_offsets - sum(one.next - one.first for one in stretches)
@@ -59,15 +59,15 @@ def compare_with_store(
         names = [str(Path(file.path).relative_to(DATA)) for file in manifest.files]
         archived = digest(_within(own, archived_messages(own, folder / DATA, names), stretches)) if names else {}
     for group, text in differences(stored, archived):
-        findings.append(Finding("DIFFERS", f"day {group.day}: {text}", None, group.topic, group.queue_id))
+        findings.append(ArchiveFault("DIFFERS", f"day {group.day}: {text}", None, group.topic, group.queue_id))
     return Compared(findings, sum(one.rows for one in stored.values()), gone)
 
 
-def _still_there(source: Source, manifest: Manifest) -> tuple[list[Stretch], list[Finding]]:
+def _still_there(source: ArchiveSource, manifest: ArchiveManifest) -> tuple[list[OffsetRange], list[ArchiveFault]]:
     """Return the archived stretches that the store still has, and queues that are shorter in the store."""
     store = StoreReader(source.root, state=source.state, refresh_s=0)
-    stretches: list[Stretch] = []
-    findings: list[Finding] = []
+    stretches: list[OffsetRange] = []
+    findings: list[ArchiveFault] = []
     try:
         for queue in manifest.queues:
             try:
@@ -76,16 +76,16 @@ def _still_there(source: Source, manifest: Manifest) -> tuple[list[Stretch], lis
                 continue
             if 0 < bounds.max_offset < queue.next:
                 text = f"the store ends at {bounds.max_offset}, the archive at {queue.next}"
-                findings.append(Finding("STORE_SHORTER", text, None, queue.topic, queue.queue_id))
+                findings.append(ArchiveFault("STORE_SHORTER", text, None, queue.topic, queue.queue_id))
             first, following = max(queue.first, bounds.min_offset), min(queue.next, bounds.max_offset)
             if first < following:
-                stretches.append(Stretch(queue.topic, queue.queue_id, first, following))
+                stretches.append(OffsetRange(queue.topic, queue.queue_id, first, following))
     finally:
         store.watermarks.close()
     return stretches, findings
 
 
-def _within(spark: SparkSession, messages: DataFrame, stretches: list[Stretch]) -> DataFrame:
+def _within(spark: SparkSession, messages: DataFrame, stretches: list[OffsetRange]) -> DataFrame:
     """Return those of *messages* that are in *stretches*."""
     names = ("topic", "queue_id", "from_offset", "to_offset")
     types = (pa.string(), pa.int32(), pa.int64(), pa.int64())

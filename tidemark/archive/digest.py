@@ -23,7 +23,7 @@ _ROW = """xxhash64(
 _OTHER_COLUMNS_BYTES = 128  # estimate per message without its body, for file sizes
 
 
-class Group(NamedTuple):
+class DigestKey(NamedTuple):
     """Key of the messages that one digest covers."""
 
     topic: str
@@ -42,7 +42,7 @@ class Digest(NamedTuple):
     size: int
 
 
-def digest(messages: DataFrame) -> dict[Group, Digest]:
+def digest(messages: DataFrame) -> dict[DigestKey, Digest]:
     """Return the digest of each group, in order."""
     found = messages.groupBy("topic", "day", "queue_id").agg(
         f.count("*").alias("rows"),
@@ -53,14 +53,14 @@ def digest(messages: DataFrame) -> dict[Group, Digest]:
         f.sum(f.expr(f"octet_length(body) + {_OTHER_COLUMNS_BYTES}")).alias("size"),
     )
     columns = [column.to_pylist() for column in found.toArrow().itercolumns()]
-    return dict(sorted((Group(*row[:3]), _digest(*row[3:])) for row in zip(*columns, strict=True)))
+    return dict(sorted((DigestKey(*row[:3]), _digest(*row[3:])) for row in zip(*columns, strict=True)))
 
 
 def _digest(rows: int, least: int, greatest: int, physical: int, content: int, size: int) -> Digest:
     return Digest(rows, least, greatest, physical, int(content), size)
 
 
-def differences(store: Mapping[Group, Digest], archive: Mapping[Group, Digest]) -> list[tuple[Group, str]]:
+def differences(store: Mapping[DigestKey, Digest], archive: Mapping[DigestKey, Digest]) -> list[tuple[DigestKey, str]]:
     """Return the groups that differ, with a description of each difference."""
     return [
         (group, _difference(store.get(group), archive.get(group)))

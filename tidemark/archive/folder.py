@@ -17,7 +17,7 @@ import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from tidemark.archive.manifest import NAME, ArchivedFile, Manifest, load_manifest
+from tidemark.archive.manifest import NAME, ArchivedFile, ArchiveManifest, load_manifest
 from tidemark.errors import ArgumentIllegalError, StoreContradictionError
 from tidemark.store.lock import FolderLock
 from tidemark.store.storage import Storage
@@ -51,7 +51,7 @@ def held_folder(folder: Path, *, outside: Path, storage: Storage) -> Iterator[No
         lock.release()
 
 
-def archive_in(folder: Path) -> Manifest | None:
+def archive_in(folder: Path) -> ArchiveManifest | None:
     """Return the manifest; None in a new folder. Raises CorruptStoreError or StoreTooNewError like `load_manifest`."""
     try:
         return load_manifest(folder)
@@ -59,7 +59,7 @@ def archive_in(folder: Path) -> Manifest | None:
         return None
 
 
-def remove_unnamed(folder: Path, manifest: Manifest | None) -> int:
+def remove_unnamed(folder: Path, manifest: ArchiveManifest | None) -> int:
     """Remove the files of unfinished runs and return their number."""
     named = set() if manifest is None else {file.path for file in manifest.files}
     left = [path for path in (folder / STAGING).rglob(_PART) if path.is_file()]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import pyarrow as pa
 from pyspark.sql import functions as f
 
-from tidemark.archive.digest import Digest, Group
+from tidemark.archive.digest import Digest, DigestKey
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -41,7 +41,7 @@ class Layout(NamedTuple):
     groups: pa.Table
 
 
-def lay_out(digests: Mapping[Group, Digest], *, file_bytes: int) -> Layout:
+def lay_out(digests: Mapping[DigestKey, Digest], *, file_bytes: int) -> Layout:
     """Return a layout of *digests* in files of about *file_bytes*, at least one per topic and day."""
     rows: list[tuple[str, str, int, int, int, int, int, int]] = []
     part = 0

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as f
 from pyspark.sql.window import Window
 
-from tidemark.archive.digest import Digest, Group
+from tidemark.archive.digest import Digest, DigestKey
 from tidemark.archive.manifest import NOT_STORED, LeftOut
 from tidemark.archive.messages import stored_messages
-from tidemark.archive.plan import Stretch, bounds_now
+from tidemark.archive.plan import OffsetRange, bounds_now
 from tidemark.errors import CorruptMessageError, UnavailableError
 from tidemark.read.pull import PullRequest, PullResult, pull
 from tidemark.read.store_reader import StoreReader
@@ -23,17 +23,17 @@ from tidemark.spark.source.log import BATCH_BYTES
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from tidemark.archive.options import Source
+    from tidemark.archive.options import ArchiveSource
 
 _SHOWN = 5
 
 
 def find_left_out(
     spark: SparkSession,
-    source: Source,
+    source: ArchiveSource,
     store: StoreReader,
-    stretches: Iterable[Stretch],
-    digests: Mapping[Group, Digest],
+    stretches: Iterable[OffsetRange],
+    digests: Mapping[DigestKey, Digest],
     *,
     tasks: int,
 ) -> list[LeftOut]:
@@ -69,7 +69,7 @@ def require_none(left_out: list[LeftOut]) -> None:
     raise error
 
 
-def _gaps(spark: SparkSession, source: Source, stretches: list[Stretch], *, tasks: int) -> list[Stretch]:
+def _gaps(spark: SparkSession, source: ArchiveSource, stretches: list[OffsetRange], *, tasks: int) -> list[OffsetRange]:
     """Return the gaps between consecutive messages and at both ends of a stretch."""
     names = ("topic", "queue_id", "queue_offset")
     frame = stored_messages(spark, source, stretches, tasks=tasks, columns=names)
@@ -78,18 +78,18 @@ def _gaps(spark: SparkSession, source: Source, stretches: list[Stretch], *, task
     behind = f.lead("queue_offset").over(in_order).alias("behind")
     edges = frame.select(*names, before, behind).where("before is null or behind is null or behind - queue_offset > 1")
     at = {(one.topic, one.queue_id): one.first for one in stretches}  # first queue offset not yet accounted for
-    gaps: list[Stretch] = []
+    gaps: list[OffsetRange] = []
     for topic, queue_id, offset, previous, following in sorted(edges.collect(), key=lambda row: row[:3]):
         if previous is None and offset > at[topic, queue_id]:
-            gaps.append(Stretch(topic, queue_id, at[topic, queue_id], offset))
+            gaps.append(OffsetRange(topic, queue_id, at[topic, queue_id], offset))
         if following is not None and following > offset + 1:
-            gaps.append(Stretch(topic, queue_id, offset + 1, following))
+            gaps.append(OffsetRange(topic, queue_id, offset + 1, following))
         at[topic, queue_id] = offset + 1 if following is None else following
     gaps += [one._replace(first=at[one[:2]]) for one in stretches if at[one[:2]] < one.next]
     return sorted(gaps)
 
 
-def _explained(store: StoreReader, gap: Stretch) -> Iterator[LeftOut]:
+def _explained(store: StoreReader, gap: OffsetRange) -> Iterator[LeftOut]:
     """Yield the damaged records that reading reports; the rest of the gap is not stored."""
     at = gap.first
     for result in _pulls(store, gap):
@@ -114,7 +114,7 @@ def _explained(store: StoreReader, gap: Stretch) -> Iterator[LeftOut]:
         yield LeftOut(topic=gap.topic, queue_id=gap.queue_id, first=at, next=gap.next, reason=NOT_STORED)
 
 
-def _pulls(store: StoreReader, gap: Stretch) -> Iterator[PullResult]:
+def _pulls(store: StoreReader, gap: OffsetRange) -> Iterator[PullResult]:
     """Yield the results of pulls over the gap. Raises UnavailableError if they return messages now."""
     reader = store.queue(gap.topic, gap.queue_id)
     at = gap.first

@@ -87,7 +87,7 @@ class LeftOut(_Part):
     physical_offset: int | None = None
 
 
-class Damage(_Part):
+class ArchivedDamage(_Part):
     """A place in the log that the pipeline's ledger lists; its queue is None if the record could not be decoded."""
 
     physical_offset: int
@@ -98,7 +98,7 @@ class Damage(_Part):
     queue_offset: int | None
 
 
-class Manifest(_Part):
+class ArchiveManifest(_Part):
     """An archive. physical_end: end of the last run's range of the log; options: of the last run."""
 
     written_by: str
@@ -108,7 +108,7 @@ class Manifest(_Part):
     options: dict[str, Any] = Field(default_factory=dict)
     queues: tuple[ArchivedQueue, ...] = ()
     left_out: tuple[LeftOut, ...] = ()
-    ledger: tuple[Damage, ...] = ()
+    ledger: tuple[ArchivedDamage, ...] = ()
     files: tuple[ArchivedFile, ...] = ()
 
     @property
@@ -126,13 +126,13 @@ class Manifest(_Part):
         return {(queue.topic, queue.queue_id): queue for queue in self.queues}
 
 
-def save_manifest(folder: Path, manifest: Manifest, storage: Storage) -> None:
+def save_manifest(folder: Path, manifest: ArchiveManifest, storage: Storage) -> None:
     """Write the manifest durably. The archive is complete when this returns."""
     content = {"version": VERSION, **manifest.model_dump()}
     replace_file(storage, folder / NAME, orjson.dumps(content, option=orjson.OPT_INDENT_2), keep_previous=False)
 
 
-def load_manifest(folder: Path) -> Manifest:
+def load_manifest(folder: Path) -> ArchiveManifest:
     """Read the manifest of the archive in *folder*.
 
     Raises FileNotFoundError if there is none, CorruptStoreError if it is damaged, StoreTooNewError for a later version.
@@ -146,6 +146,6 @@ def load_manifest(folder: Path) -> Manifest:
             raise StoreTooNewError(
                 f"{path} has version {version}, newer than the supported version {VERSION}", path=str(path)
             )
-        return Manifest.model_validate_json(orjson.dumps(content))
+        return ArchiveManifest.model_validate_json(orjson.dumps(content))
     except (ValidationError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise CorruptStoreError(f"{path} is not a valid archive manifest", path=str(path)) from error

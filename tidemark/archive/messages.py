@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as f
 from pyspark.sql.types import StringType, StructField, StructType
 
-from tidemark.archive.options import Source
-from tidemark.archive.plan import Stretch
+from tidemark.archive.options import ArchiveSource
+from tidemark.archive.plan import OffsetRange
 from tidemark.spark.columns import SCHEMA
 
 if TYPE_CHECKING:
@@ -27,7 +27,12 @@ _DAY = f"string(date_from_unix_date(int(({_MICROS} - pmod({_MICROS}, {_DAY_US}))
 
 
 def stored_messages(
-    spark: SparkSession, source: Source, stretches: Iterable[Stretch], *, tasks: int, columns: Iterable[str] = ()
+    spark: SparkSession,
+    source: ArchiveSource,
+    stretches: Iterable[OffsetRange],
+    *,
+    tasks: int,
+    columns: Iterable[str] = (),
 ) -> DataFrame:
     """Return exactly the messages of *stretches* with the UTC day of their store timestamp, without damaged messages.
 

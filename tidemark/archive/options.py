@@ -13,7 +13,7 @@ from tidemark.errors import ArgumentIllegalError
 FILE_BYTES, ROW_GROUP_BYTES = 256 << 20, 32 << 20
 
 
-class Source(NamedTuple):
+class ArchiveSource(NamedTuple):
     """The store to read. state: folder of our own files about an attached broker's directory."""
 
     root: Path

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from tidemark.archive.manifest import ArchivedQueue, Manifest
+from tidemark.archive.manifest import ArchivedQueue, ArchiveManifest
 from tidemark.archive.options import ArchiveOptions
 from tidemark.errors import StoreClosedError, StoreContradictionError
 from tidemark.read.queue_reader import QueueBounds, QueueReader
@@ -19,7 +19,7 @@ from tidemark.read.watermark import Watermark
 _LOOKS = 5
 
 
-class Stretch(NamedTuple):
+class OffsetRange(NamedTuple):
     """A range of a queue: first ≤ queue offset < next."""
 
     topic: str
@@ -34,15 +34,15 @@ class Plan(NamedTuple):
     start, end: physical range of the log that contains the new records
     """
 
-    stretches: list[Stretch]
-    lost: list[Stretch]
+    stretches: list[OffsetRange]
+    lost: list[OffsetRange]
     start: int
     end: int
     log_file_size: int
     term: int
 
 
-def make_plan(store: StoreReader, options: ArchiveOptions, before: Manifest | None) -> Plan:
+def make_plan(store: StoreReader, options: ArchiveOptions, before: ArchiveManifest | None) -> Plan:
     """Plan what to archive after the archive *before*.
 
     Raises StoreClosedError if the pipeline has never run on the store, StoreContradictionError if *before* is an
@@ -73,9 +73,9 @@ def make_plan(store: StoreReader, options: ArchiveOptions, before: Manifest | No
             _require_same_queue(reader, queue, whole)
         first = whole.min_offset if queue is None else max(queue.next, whole.min_offset)
         if queue is not None and queue.next < whole.min_offset:
-            lost.append(Stretch(topic, queue_id, queue.next, whole.min_offset))
+            lost.append(OffsetRange(topic, queue_id, queue.next, whole.min_offset))
         if first < below.max_offset:
-            stretches.append(Stretch(topic, queue_id, first, below.max_offset))
+            stretches.append(OffsetRange(topic, queue_id, first, below.max_offset))
             start = min(start, _physical_offset(reader, first, whole))
     start = max(start, listing.starts[0])
     return Plan(stretches, lost, start, max(start, end), listing.file_size, watermark.term)
@@ -101,7 +101,9 @@ def _bounds(store: StoreReader, reader: QueueReader, watermark: Watermark) -> Qu
     return store.bounds(reader, watermark)
 
 
-def _require_same_log(store: StoreReader, options: ArchiveOptions, before: Manifest, watermark: Watermark) -> None:
+def _require_same_log(
+    store: StoreReader, options: ArchiveOptions, before: ArchiveManifest, watermark: Watermark
+) -> None:
     said = before.store
     if said.store_name != options.store_name:
         raise _other(f"belongs to store {said.store_name}, not {options.store_name}", store)

@@ -15,16 +15,16 @@ from typing import TYPE_CHECKING, NamedTuple
 from tidemark.archive.folder import STAGING, archive_in, held_folder, new_run, publish, remove_unnamed
 from tidemark.archive.manifest import (
     EXPIRED,
+    ArchivedDamage,
     ArchivedFile,
     ArchivedQueue,
-    Damage,
+    ArchiveManifest,
     LeftOut,
-    Manifest,
     StoreIdentity,
     save_manifest,
 )
-from tidemark.archive.options import ArchiveOptions, Source
-from tidemark.archive.plan import Plan, Stretch, make_plan
+from tidemark.archive.options import ArchiveOptions, ArchiveSource
+from tidemark.archive.plan import OffsetRange, Plan, make_plan
 from tidemark.errors import ArchiveDiffersError, OffsetTooSmallError
 from tidemark.index.ledger import read_ledger
 from tidemark.read.store_reader import StoreReader
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from tidemark.archive.digest import Digest, Group
+    from tidemark.archive.digest import Digest, DigestKey
     from tidemark.archive.spark_job import Progress
 
 _TASK_BYTES = 128 << 20  # bytes of the log that one task reads
@@ -48,14 +48,14 @@ NewSession = Callable[[], AbstractContextManager["SparkSession"]]
 class Archived(NamedTuple):
     """Result of a run. removed: number of files of earlier, unfinished runs."""
 
-    manifest: Manifest
+    manifest: ArchiveManifest
     files: list[ArchivedFile]
     left_out: list[LeftOut]
     removed: int
 
 
 def run_archive(
-    source: Source,
+    source: ArchiveSource,
     folder: Path,
     options: ArchiveOptions,
     new_session: NewSession,
@@ -70,7 +70,7 @@ def run_archive(
     reading.
     """
     storage = DiskStorage()
-    source = Source(source.root.absolute(), None if source.state is None else source.state.absolute())
+    source = ArchiveSource(source.root.absolute(), None if source.state is None else source.state.absolute())
     folder = folder.absolute()
     store = StoreReader(source.root, state=source.state, refresh_s=0)
     require_known_format(store.paths)
@@ -87,7 +87,7 @@ def run_archive(
         run = _Run(source, folder, options, store, plan, on_progress)
         try:
             with new_session() if plan.stretches else nullcontext() as session:
-                digests: Mapping[Group, Digest] = {} if session is None else run.write(session)
+                digests: Mapping[DigestKey, Digest] = {} if session is None else run.write(session)
             files = publish(folder, run.staging, run.files, storage)
         finally:
             shutil.rmtree(folder / STAGING, ignore_errors=True)
@@ -101,7 +101,13 @@ class _Run:
     """The Spark part of a run."""
 
     def __init__(
-        self, source: Source, folder: Path, options: ArchiveOptions, store: StoreReader, plan: Plan, progress: Progress
+        self,
+        source: ArchiveSource,
+        folder: Path,
+        options: ArchiveOptions,
+        store: StoreReader,
+        plan: Plan,
+        progress: Progress,
     ) -> None:
         self._source, self._options, self._store, self._plan = source, options, store, plan
         self._on_progress = progress
@@ -109,7 +115,7 @@ class _Run:
         self.files: list[ArchivedFile] = []
         self.left_out: list[LeftOut] = []
 
-    def write(self, session: SparkSession) -> Mapping[Group, Digest]:
+    def write(self, session: SparkSession) -> Mapping[DigestKey, Digest]:
         """Write the files into staging/, compare them with the store, and return the digests of the stored messages."""
         from tidemark.archive.digest import digest
         from tidemark.archive.layout import lay_out, with_part
@@ -142,7 +148,7 @@ class _Run:
         return stored
 
 
-def require_same(stored: Mapping[Group, Digest], archived: Mapping[Group, Digest]) -> None:
+def require_same(stored: Mapping[DigestKey, Digest], archived: Mapping[DigestKey, Digest]) -> None:
     """Raise ArchiveDiffersError, which names the first groups that differ, unless all are equal."""
     from tidemark.archive.digest import differences
 
@@ -173,19 +179,19 @@ def _require_not_lost(plan: Plan, options: ArchiveOptions) -> list[LeftOut]:
     return [LeftOut(**one._asdict(), reason=EXPIRED) for one in plan.lost]
 
 
-def _damage(store: StoreReader, plan: Plan, options: ArchiveOptions) -> list[Damage]:
+def _damage(store: StoreReader, plan: Plan, options: ArchiveOptions) -> list[ArchivedDamage]:
     """Return the ledger's entries within *plan*'s range, of the archived topics or without a known topic."""
     named = {one.topic for one in plan.stretches}
     return [
-        Damage(**{name: entry[name] for name in Damage.model_fields})
+        ArchivedDamage(**{name: entry[name] for name in ArchivedDamage.model_fields})
         for entry in read_ledger(store.paths.indexer)
         if plan.start <= entry["physical_offset"] < plan.end
         and (entry["topic"] is None or entry["topic"] in named or options.matches(entry["topic"]))
     ]
 
 
-def _new_manifest(plan: Plan, options: ArchiveOptions) -> Manifest:
-    return Manifest(
+def _new_manifest(plan: Plan, options: ArchiveOptions) -> ArchiveManifest:
+    return ArchiveManifest(
         written_by=f"tidemark {program_version()}",
         written_ms=time.time_ns() // 1_000_000,
         store=StoreIdentity(store_name=options.store_name, log_file_size=plan.log_file_size, term=plan.term),
@@ -194,14 +200,14 @@ def _new_manifest(plan: Plan, options: ArchiveOptions) -> Manifest:
 
 
 def _extended(
-    before: Manifest,
+    before: ArchiveManifest,
     plan: Plan,
     options: ArchiveOptions,
-    digests: Mapping[Group, Digest],
+    digests: Mapping[DigestKey, Digest],
     files: list[ArchivedFile],
     left_out: list[LeftOut],
-    damage: list[Damage],
-) -> Manifest:
+    damage: list[ArchivedDamage],
+) -> ArchiveManifest:
     """Return *before* with the additions of a run."""
     queues = before.by_queue()
     for lost in plan.lost:
@@ -225,7 +231,7 @@ def _extended(
     )
 
 
-def _added(queue: ArchivedQueue | None, stretch: Stretch, read: list[Digest]) -> ArchivedQueue:
+def _added(queue: ArchivedQueue | None, stretch: OffsetRange, read: list[Digest]) -> ArchivedQueue:
     """Return the queue extended by *stretch*, whose digests are *read*."""
     topic, queue_id, first, following = stretch
     before = queue or ArchivedQueue(topic=topic, queue_id=queue_id, first=first, next=following, rows=0)

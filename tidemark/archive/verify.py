@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from tidemark.archive.folder import part_files
-from tidemark.archive.manifest import ArchivedFile, LeftOut, Manifest, load_manifest
+from tidemark.archive.manifest import ArchivedFile, ArchiveManifest, LeftOut, load_manifest
 from tidemark.archive.parquet_file import BOUNDED, bounds_told
 from tidemark.backup.copy import hash_file
 
@@ -20,7 +20,7 @@ _ROWS_AT_ONCE = 1 << 20
 Progress = Callable[[int, int], None]  # (bytes done, bytes in all)
 
 
-class Finding(NamedTuple):
+class ArchiveFault(NamedTuple):
     """A fault that was found.
 
     reason  of a file: FILE_MISSING, FILE_SIZE, HASH, FILE_UNREADABLE, BOUNDS, ORDER or FILE_UNKNOWN; of a queue: ROWS;
@@ -34,21 +34,21 @@ class Finding(NamedTuple):
     queue_id: int | None = None
 
 
-class Verified(NamedTuple):
+class ArchiveVerification(NamedTuple):
     """Result of a verification. rows: number of messages counted."""
 
-    manifest: Manifest
-    findings: list[Finding]
+    manifest: ArchiveManifest
+    findings: list[ArchiveFault]
     rows: int
 
 
-def verify_archive(folder: Path, *, on_progress: Progress = lambda done, total: None) -> Verified:
+def verify_archive(folder: Path, *, on_progress: Progress = lambda done, total: None) -> ArchiveVerification:
     """Read and check every file of the archive in *folder*.
 
     Raises FileNotFoundError if there is no archive, CorruptStoreError if its manifest is damaged.
     """
     manifest = load_manifest(folder)
-    findings: list[Finding] = []
+    findings: list[ArchiveFault] = []
     rows: dict[tuple[str, int], int] = {}
     done = 0
 
@@ -68,27 +68,27 @@ def verify_archive(folder: Path, *, on_progress: Progress = lambda done, total: 
     named = {file.path for file in manifest.files}
     unknown = [str(path.relative_to(folder)) for path in part_files(folder)]
     findings += [
-        Finding("FILE_UNKNOWN", "the file is not in the manifest; the next run removes it", path)
+        ArchiveFault("FILE_UNKNOWN", "the file is not in the manifest; the next run removes it", path)
         for path in unknown
         if path not in named
     ]
-    return Verified(manifest, findings, sum(rows.values()))
+    return ArchiveVerification(manifest, findings, sum(rows.values()))
 
 
-def _flaw_of_bytes(folder: Path, file: ArchivedFile, advance: Callable[[int], None]) -> Finding | None:
+def _flaw_of_bytes(folder: Path, file: ArchivedFile, advance: Callable[[int], None]) -> ArchiveFault | None:
     path = folder / file.path
     try:
         size = path.stat().st_size
     except FileNotFoundError:
-        return Finding("FILE_MISSING", "the file does not exist", file.path, file.topic)
+        return ArchiveFault("FILE_MISSING", "the file does not exist", file.path, file.topic)
     if size != file.size:
-        return Finding("FILE_SIZE", f"the file has {size} bytes, expected {file.size}", file.path, file.topic)
+        return ArchiveFault("FILE_SIZE", f"the file has {size} bytes, expected {file.size}", file.path, file.topic)
     if hash_file(path, advance=advance) != file.sha256:
-        return Finding("HASH", "the file's SHA-256 differs from the manifest", file.path, file.topic)
+        return ArchiveFault("HASH", "the file's SHA-256 differs from the manifest", file.path, file.topic)
     return None
 
 
-def _read(folder: Path, file: ArchivedFile, rows: dict[tuple[str, int], int]) -> Iterator[Finding]:
+def _read(folder: Path, file: ArchivedFile, rows: dict[tuple[str, int], int]) -> Iterator[ArchiveFault]:
     """Yield a file's deviations from the manifest, and add its row counts by queue to *rows*."""
     bounds: dict[str, tuple[int, int]] = {}
     last = (-1, -1)
@@ -101,7 +101,7 @@ def _read(folder: Path, file: ArchivedFile, rows: dict[tuple[str, int], int]) ->
                     bounds[name] = min(least, int(values.min())), max(greatest, int(values.max()))
                 queues, offsets = places["queue_id"], places["queue_offset"]
                 if not _ascends(last, queues, offsets):
-                    yield Finding(
+                    yield ArchiveFault(
                         "ORDER", "the messages are not sorted by queue and queue offset", file.path, file.topic
                     )
                 last = int(queues[-1]), int(offsets[-1])
@@ -109,11 +109,11 @@ def _read(folder: Path, file: ArchivedFile, rows: dict[tuple[str, int], int]) ->
                     rows[file.topic, int(queue_id)] = rows.get((file.topic, int(queue_id)), 0) + int(count)
             counted = parquet.metadata.num_rows
     except (pa.ArrowException, OSError) as error:
-        yield Finding("FILE_UNREADABLE", str(error), file.path, file.topic)
+        yield ArchiveFault("FILE_UNREADABLE", str(error), file.path, file.topic)
         return
     said = {name: getattr(file, name) for name in bounds_told(dict.fromkeys(BOUNDED, (0, 0)))}
     if counted != file.rows or bounds_told(bounds) != said:
-        yield Finding("BOUNDS", "the row count, offsets or times differ from the manifest", file.path, file.topic)
+        yield ArchiveFault("BOUNDS", "the row count, offsets or times differ from the manifest", file.path, file.topic)
 
 
 def _ascends(last: tuple[int, int], queues: NDArray[np.int64], offsets: NDArray[np.int64]) -> bool:
@@ -123,7 +123,7 @@ def _ascends(last: tuple[int, int], queues: NDArray[np.int64], offsets: NDArray[
     return bool(grows.all())
 
 
-def _miscounted(manifest: Manifest, rows: dict[tuple[str, int], int]) -> Iterator[Finding]:
+def _miscounted(manifest: ArchiveManifest, rows: dict[tuple[str, int], int]) -> Iterator[ArchiveFault]:
     """Yield the queues that do not have exactly one row per archived offset."""
     missing = _left_out(manifest.left_out)
     queues = manifest.by_queue()
@@ -131,7 +131,7 @@ def _miscounted(manifest: Manifest, rows: dict[tuple[str, int], int]) -> Iterato
         queue, found = queues.get(place), rows.get(place, 0)
         expected = 0 if queue is None else queue.next - queue.first - missing.get(place, 0)
         if found != expected or (queue is not None and found != queue.rows):
-            yield Finding("ROWS", f"the queue has {found} messages, expected {expected}", None, *place)
+            yield ArchiveFault("ROWS", f"the queue has {found} messages, expected {expected}", None, *place)
 
 
 def _left_out(entries: tuple[LeftOut, ...]) -> dict[tuple[str, int], int]:

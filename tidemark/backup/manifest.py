@@ -32,7 +32,7 @@ class BackedFile:
 
 
 @dataclass(frozen=True)
-class Manifest:
+class BackupManifest:
     """A backup. start, end: physical range of the log; end is exclusive and a record boundary."""
 
     store_name: str
@@ -53,13 +53,13 @@ class Manifest:
         return sum(file.size for file in self.files)
 
 
-def save_manifest(folder: Path, manifest: Manifest, storage: Storage) -> None:
+def save_manifest(folder: Path, manifest: BackupManifest, storage: Storage) -> None:
     """Write the manifest durably. The backup is complete when this returns."""
     content = {"version": VERSION, **asdict(manifest)}
     replace_file(storage, folder / NAME, orjson.dumps(content, option=orjson.OPT_INDENT_2), keep_previous=False)
 
 
-def load_manifest(folder: Path) -> Manifest:
+def load_manifest(folder: Path) -> BackupManifest:
     """Read the manifest of the backup in *folder*.
 
     Raises FileNotFoundError if no backup was finished, CorruptStoreError if it is damaged, StoreTooNewError for a later
@@ -76,6 +76,6 @@ def load_manifest(folder: Path) -> Manifest:
         files = tuple(BackedFile(**file) for file in content.pop("files"))
         if any(Path(name).is_absolute() or ".." in Path(name).parts for f in files for name in (f.path, f.stored)):
             raise ValueError("path and stored must be relative, without '..'")
-        return Manifest(**content, files=files)
+        return BackupManifest(**content, files=files)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise CorruptStoreError(f"{path} is not a valid backup manifest", path=str(path)) from error

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from tidemark.backup.copy import Advance, copy_file
-from tidemark.backup.manifest import BackedFile, Manifest, load_manifest
+from tidemark.backup.manifest import BackedFile, BackupManifest, load_manifest
 from tidemark.backup.take import Progress
 from tidemark.errors import CorruptStoreError, StoreContradictionError
 from tidemark.store.checkpoint import Checkpoint, Field
@@ -17,7 +17,7 @@ from tidemark.store.storage import Storage, replace_file
 
 def restore_backup(
     folder: Path, paths: StorePaths, storage: Storage, *, on_progress: Progress = lambda done, total: None
-) -> Manifest:
+) -> BackupManifest:
     """Restore the backup in *folder* to *paths*, and compare the hashes of all files.
 
     The log is whole up to the backup's end, which counts as committed; the next writer begins a new term there. The

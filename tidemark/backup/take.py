@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tidemark.backup.copy import copy_file, write_file
-from tidemark.backup.manifest import BackedFile, Manifest, load_manifest, save_manifest
+from tidemark.backup.manifest import BackedFile, BackupManifest, load_manifest, save_manifest
 from tidemark.backup.moment import Moment, look_at
 from tidemark.errors import ArgumentIllegalError, CorruptStoreError, StoreContradictionError
 from tidemark.store.lock import FolderLock
@@ -34,10 +34,10 @@ _SAMPLE_SIZE = 4096
 Progress = Callable[[int, int], None]  # (bytes copied, bytes to copy)
 
 
-class Taken(NamedTuple):
+class BackupResult(NamedTuple):
     """Result of a backup. copied_bytes: of the log; kept_files: sealed files that the backup already had."""
 
-    manifest: Manifest
+    manifest: BackupManifest
     copied_files: int
     copied_bytes: int
     kept_files: int
@@ -50,7 +50,7 @@ def take_backup(
     *,
     store_name: str,
     on_progress: Progress = lambda done, total: None,
-) -> Taken:
+) -> BackupResult:
     """Back up the store at *paths* into *folder*, which is empty or has an earlier backup of this store.
 
     Raises StoreContradictionError if *folder* has another store's backup or a later one, StoreLockedError during
@@ -80,7 +80,7 @@ class _Backup:
         self._previous = _previous(folder)
         self._copied_files = self._copied_bytes = self._kept_files = self._wanted_bytes = 0
 
-    def take(self, store_name: str) -> Taken:
+    def take(self, store_name: str) -> BackupResult:
         _remove_unnamed(self._folder, self._previous)
         moment = look_at(self._paths)
         self._require_same_store(moment)
@@ -90,12 +90,12 @@ class _Backup:
             stored = self._run / path
             digest = write_file(self._folder / stored, data, self._storage)
             files.append(BackedFile(path, str(stored), len(data), digest))
-        manifest = Manifest(
+        manifest = BackupManifest(
             store_name, moment.term, start, moment.end, moment.log_file_size, time.time_ns() // 1_000_000, tuple(files)
         )
         save_manifest(self._folder, manifest, self._storage)
         _remove_unnamed(self._folder, manifest)
-        return Taken(manifest, self._copied_files, self._copied_bytes, self._kept_files)
+        return BackupResult(manifest, self._copied_files, self._copied_bytes, self._kept_files)
 
     def _require_same_store(self, moment: Moment) -> None:
         before = self._previous
@@ -167,7 +167,7 @@ def _opened(path: Path) -> Iterator[int]:
         os.close(descriptor)
 
 
-def _previous(folder: Path) -> Manifest | None:
+def _previous(folder: Path) -> BackupManifest | None:
     """Return the previous backup's manifest; None if it is missing or damaged, so that everything is copied again."""
     try:
         return load_manifest(folder)
@@ -175,7 +175,7 @@ def _previous(folder: Path) -> Manifest | None:
         return None
 
 
-def _remove_unnamed(folder: Path, manifest: Manifest | None) -> None:
+def _remove_unnamed(folder: Path, manifest: BackupManifest | None) -> None:
     """Remove files of killed or older runs. Files that the manifest names are kept."""
     named = set() if manifest is None else {file.stored for file in manifest.files}
     for path in (folder / SEALED).glob("*"):

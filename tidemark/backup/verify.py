@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tidemark.backup.copy import hash_file
-from tidemark.backup.manifest import BackedFile, Manifest, load_manifest
+from tidemark.backup.manifest import BackedFile, BackupManifest, load_manifest
 from tidemark.backup.take import Progress
 from tidemark.format.check import Checker, Crc, find_next_record
 from tidemark.format.dispatch_request import Fault, Outcome
@@ -26,15 +26,15 @@ class Flaw(NamedTuple):
     physical_offset: int | None = None
 
 
-class Verified(NamedTuple):
+class BackupVerification(NamedTuple):
     """Result of a verification."""
 
-    manifest: Manifest
+    manifest: BackupManifest
     flaws: list[Flaw]
     records: int
 
 
-def verify_backup(folder: Path, *, on_progress: Progress = lambda done, total: None) -> Verified:
+def verify_backup(folder: Path, *, on_progress: Progress = lambda done, total: None) -> BackupVerification:
     """Read and check the whole backup in *folder*.
 
     Raises FileNotFoundError if no backup was finished, CorruptStoreError if its manifest is damaged.
@@ -60,7 +60,7 @@ def verify_backup(folder: Path, *, on_progress: Progress = lambda done, total: N
             records += seen
             flaws += found
     flaws += _gaps(manifest)
-    return Verified(manifest, flaws, records)
+    return BackupVerification(manifest, flaws, records)
 
 
 def _flaw_of_file(path: Path, file: BackedFile) -> Flaw | None:
@@ -73,7 +73,7 @@ def _flaw_of_file(path: Path, file: BackedFile) -> Flaw | None:
     return None
 
 
-def _gaps(manifest: Manifest) -> Iterator[Flaw]:
+def _gaps(manifest: BackupManifest) -> Iterator[Flaw]:
     """Yield the gaps between the log's files and before the end."""
     end = manifest.start
     for file in manifest.files:

@@ -50,7 +50,7 @@ class ReadLimits(NamedTuple):
     counts: bool
 
 
-class Choice(NamedTuple):
+class ReadChoice(NamedTuple):
     """Units to read. numbers: their numbers, None if there are none; examined: number of units examined.
 
     size, messages  bytes of their records, and number of messages to return
@@ -64,12 +64,12 @@ class Choice(NamedTuple):
     is_full: bool
 
 
-def choose(sizes: IntArray, wanted: IntArray, is_candidate: NDArray[np.bool_], limits: ReadLimits) -> Choice:
+def choose(sizes: IntArray, wanted: IntArray, is_candidate: NDArray[np.bool_], limits: ReadLimits) -> ReadChoice:
     """Choose as many candidates as *limits* allow. sizes, wanted: record bytes and messages to return, per unit."""
     kept = np.empty(len(sizes), np.int64)
     count, examined, size, messages, is_full = kernel.choose(sizes, wanted, is_candidate, *limits, kept)
     numbers = None if not count else slice(count) if count == examined else kept[:count]
-    return Choice(numbers, examined, size, messages, bool(is_full))
+    return ReadChoice(numbers, examined, size, messages, bool(is_full))
 
 
 class ReadPlan(NamedTuple):

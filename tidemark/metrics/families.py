@@ -12,14 +12,14 @@ from prometheus_client.registry import Collector
 from tidemark.version import program_version
 
 from .buckets import Buckets
-from .table import BY_NAME, Kind
+from .table import BY_NAME, MetricKind
 
 
 def numbers(name: str, samples: Iterable[tuple[Sequence[str], float]]) -> Metric:
     """Return the counter or gauge *name*; samples: label values and the number."""
     row = BY_NAME[name]
     family: CounterMetricFamily | GaugeMetricFamily
-    if row.kind is Kind.COUNTER:
+    if row.kind is MetricKind.COUNTER:
         family = CounterMetricFamily(name, row.text, labels=row.labels)
     else:
         family = GaugeMetricFamily(name, row.text, labels=row.labels)

@@ -10,7 +10,7 @@ import enum
 from typing import NamedTuple
 
 
-class Kind(enum.Enum):
+class MetricKind(enum.Enum):
     """Types of Prometheus that are used."""
 
     COUNTER = "counter"
@@ -22,7 +22,7 @@ class MetricRow(NamedTuple):
     """One metric. service: the services that expose it; bounds: upper bounds of a histogram's buckets, without +Inf."""
 
     name: str
-    kind: Kind
+    kind: MetricKind
     service: str
     text: str
     labels: tuple[str, ...] = ()
@@ -31,7 +31,7 @@ class MetricRow(NamedTuple):
 
 WRITER, PIPELINE, QUERY, EACH, BOTH = "writer", "pipeline", "query", "each", "writer and query"
 TLS, ACCESS = "writer and query with TLS", "writer and query with an access file"
-_C, _G, _H = Kind.COUNTER, Kind.GAUGE, Kind.HISTOGRAM
+_C, _G, _H = MetricKind.COUNTER, MetricKind.GAUGE, MetricKind.HISTOGRAM
 _SYNC_SECONDS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
 _VISIBLE_SECONDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 60.0, 600.0)
 _REQUEST_SECONDS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 2.5, 10.0, 30.0)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from tidemark.format import consume_queue
 from tidemark.format.message import MessageArray
-from tidemark.format.reading import Choice, ReadLimits, choose
+from tidemark.format.reading import ReadChoice, ReadLimits, choose
 from tidemark.read.cached import NotCachedError, is_cached_only
 from tidemark.read.file_run import FileRun
 from tidemark.read.queue_reader import QueueBounds, QueueReader
@@ -97,10 +97,10 @@ def pull(queue: QueueReader, log: FileRun, bounds: QueueBounds, request: PullReq
     refused = refuse(bounds, request.offset)
     if refused is not None:
         return refused
-    return _Pull(queue, log, bounds, request).run()
+    return _PullRun(queue, log, bounds, request).run()
 
 
-class _Pull:
+class _PullRun:
     """One pull: reads runs of units until the request is satisfied or the queue ends."""
 
     def __init__(self, queue: QueueReader, log: FileRun, bounds: QueueBounds, request: PullRequest) -> None:
@@ -239,7 +239,7 @@ class _Pull:
         ]
         return (repeated if repeated.any() else None), gaps
 
-    def _choose(self, units: UnitArray, wanted: NDArray[np.int64], left_out: NDArray[np.bool_] | None) -> Choice:
+    def _choose(self, units: UnitArray, wanted: NDArray[np.int64], left_out: NDArray[np.bool_] | None) -> ReadChoice:
         """Choose as many units as the remaining limits allow. wanted: number of requested messages per unit."""
         request, result = self._request, self.result
         limits = ReadLimits(

@@ -124,14 +124,14 @@ def read_records(
     if plan is None:
         readable = _is_possible(physical_offsets, sizes, log.known.file_size)
         return _read_around(log, physical_offsets, sizes, readable, topic, queue_id, numbers)
-    asked = _Asked(physical_offsets, sizes, topic, queue_id, numbers)
+    asked = _PossibleRecords(physical_offsets, sizes, topic, queue_id, numbers)
     records = _read_once(log, asked, plan, with_fields=with_fields)
     if not records.rows["fault"].any() or (records.rows["fault"] == REMOVED_FAULT).any():
         return records
     return _read_once(log, asked, plan, with_fields=with_fields)
 
 
-class _Asked(NamedTuple):
+class _PossibleRecords(NamedTuple):
     """Arguments of `read_records`, restricted to possible places."""
 
     physical_offsets: IntArray
@@ -141,7 +141,7 @@ class _Asked(NamedTuple):
     numbers: Numbers | None
 
 
-def _read_once(log: FileRun, asked: _Asked, plan: ReadPlan, *, with_fields: bool) -> Records:
+def _read_once(log: FileRun, asked: _PossibleRecords, plan: ReadPlan, *, with_fields: bool) -> Records:
     physical_offsets, sizes, topic, queue_id, numbers = asked
     places = plan.places
     buffer = POOL.lend(plan.size)

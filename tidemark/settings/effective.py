@@ -14,7 +14,7 @@ from pydantic_settings import BaseSettings, CliApp, CliSettingsSource
 from tidemark.settings.registry import PREFIX, variable
 
 
-class Source(enum.StrEnum):
+class SettingSource(enum.StrEnum):
     """Source of a setting's value."""
 
     ENVIRONMENT = "environment"
@@ -27,11 +27,14 @@ class Setting(NamedTuple):
     """A value as JSON; a secret is shown as asterisks."""
 
     value: Any
-    source: Source
+    source: SettingSource
 
 
 def effective(
-    settings: type[BaseSettings], arguments: Sequence[str] | None = None, *, given: Source = Source.ENVIRONMENT
+    settings: type[BaseSettings],
+    arguments: Sequence[str] | None = None,
+    *,
+    given: SettingSource = SettingSource.ENVIRONMENT,
 ) -> dict[str, Setting]:
     """Return the settings by their environment names, as a start with these *arguments* would read them.
 
@@ -44,10 +47,10 @@ def effective(
     on_command_line = CliSettingsSource(settings, cli_parse_args=list(arguments))() if arguments else {}
     as_json = values.model_dump(mode="json")
 
-    def source_of(field: str) -> Source:
+    def source_of(field: str) -> SettingSource:
         if field in on_command_line:
-            return Source.COMMAND_LINE
-        return given if field in values.model_fields_set else Source.DEFAULT
+            return SettingSource.COMMAND_LINE
+        return given if field in values.model_fields_set else SettingSource.DEFAULT
 
     return {variable(field): Setting(as_json[field], source_of(field)) for field in settings.model_fields}
 

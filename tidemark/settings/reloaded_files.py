@@ -15,7 +15,7 @@ Held = TypeVar("Held")
 _Held_co = TypeVar("_Held_co", covariant=True)
 
 
-class Source(Protocol[_Held_co]):
+class WatchedFiles(Protocol[_Held_co]):
     """Files and how to read them."""
 
     def load(self) -> _Held_co:
@@ -32,7 +32,7 @@ class ReloadedFiles(Generic[Held]):
     are in use, with the fault if they are invalid and the previous contents stay in use.
     """
 
-    def __init__(self, files: Source[Held], *, every_ms: int, tell: Tell) -> None:
+    def __init__(self, files: WatchedFiles[Held], *, every_ms: int, tell: Tell) -> None:
         self._files = files
         self._every_s = every_ms / 1000
         self._tell = tell

@@ -36,7 +36,7 @@ ENTRIES = 65_536
 assert ENTRY_SIZE == 32
 
 
-class Stretch(NamedTuple):
+class BatchRange(NamedTuple):
     """One batch's bytes in the log. end: exclusive."""
 
     start: int
@@ -48,7 +48,7 @@ class Journal(NamedTuple):
     """The journal of one run of a writer. stretches: ascending; start: the log's end when the run began."""
 
     start: int
-    stretches: list[Stretch]
+    stretches: list[BatchRange]
     has_wrapped: bool  # its first entries were overwritten
 
 
@@ -76,7 +76,7 @@ def encode_head(token: bytes, start: int) -> bytes:
     return (head + _CHECK.pack(crc32(head))).ljust(HEAD_SIZE, b"\0")
 
 
-def encode_entry(sequence: int, stretch: Stretch) -> bytes:
+def encode_entry(sequence: int, stretch: BatchRange) -> bytes:
     """Encode one entry."""
     body = _BODY.pack(sequence, *stretch)
     return body + _CHECK.pack(crc32(body))
@@ -94,20 +94,20 @@ def read_journal(path: Path, abort: Path) -> Journal | None:
     if _CHECK.unpack_from(data, _HEAD.size)[0] != crc32(data[: _HEAD.size]):
         return None
     found = dict(_entries(data))
-    kept: list[Stretch] = []
+    kept: list[BatchRange] = []
     for sequence in sorted(found, reverse=True):
         if not kept or found[sequence].end <= kept[-1].start:
             kept.append(found[sequence])
     return Journal(_HEAD.unpack_from(data)[1], kept[::-1], max(found, default=0) > ENTRIES)
 
 
-def _entries(data: bytes) -> list[tuple[int, Stretch]]:
+def _entries(data: bytes) -> list[tuple[int, BatchRange]]:
     """Return (sequence number, stretch) of every valid entry, unsorted."""
     entries = []
     for at in range(HEAD_SIZE, len(data) - ENTRY_SIZE + 1, ENTRY_SIZE):
         sequence, *stretch = _BODY.unpack_from(data, at)
         if sequence and _CHECK.unpack_from(data, at + _BODY.size)[0] == crc32(data[at : at + _BODY.size]):
-            entries.append((sequence, Stretch(*stretch)))
+            entries.append((sequence, BatchRange(*stretch)))
     return entries
 
 
@@ -146,6 +146,6 @@ def _end_of_row(journal: Journal, log: MappedFileQueue, floor: int) -> int:
     return end
 
 
-def _is_whole(log: MappedFileQueue, stretch: Stretch) -> bool:
+def _is_whole(log: MappedFileQueue, stretch: BatchRange) -> bool:
     """Return True if the log's bytes match the CRC. A mismatch is read twice, in case the first read failed."""
     return any(crc32(log.read(stretch.start, stretch.end - stretch.start)) == stretch.crc for _ in range(2))

@@ -6,12 +6,12 @@ import structlog
 
 from tidemark.errors import StoreError
 from tidemark.settings.reloaded_files import ReloadedFiles, Tell
-from tidemark.tls.server_files import Loaded
+from tidemark.tls.server_files import LoadedCertificates
 
 __all__ = ["Reloading", "Tell", "tell_reload"]
 
 _log = structlog.get_logger()
-Reloading = ReloadedFiles[Loaded]
+Reloading = ReloadedFiles[LoadedCertificates]
 
 
 def tell_reload(fault: StoreError | None) -> None:

@@ -28,7 +28,7 @@ _VERIFY = {
 }
 
 
-class Loaded(NamedTuple):
+class LoadedCertificates(NamedTuple):
     """Contents of the files. cert, key, client_ca: PEM, for gRPC; context: the same, for HTTP."""
 
     cert: bytes
@@ -50,7 +50,7 @@ class ServerFiles:
     client_ca: Path | None
     client_auth: ClientAuth
 
-    def load(self) -> Loaded:
+    def load(self) -> LoadedCertificates:
         """Read and check all files. Raises TlsFilesError, which names the invalid file."""
         context = _context(self.cert, self.key)
         cert = read_certificates(self.cert)
@@ -63,7 +63,7 @@ class ServerFiles:
             # With TLS 1.2 the ssl module lets a client resume an old session, even if its certificate's CA is no longer
             # trusted.
             context.minimum_version = ssl.TLSVersion.TLSv1_3
-        return Loaded(cert, read_key(self.key), client_ca, context, leaf)
+        return LoadedCertificates(cert, read_key(self.key), client_ca, context, leaf)
 
     def stamps(self) -> tuple[Stamp, ...]:
         """Return stamps that differ after a file has changed."""

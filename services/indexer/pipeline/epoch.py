@@ -23,7 +23,7 @@ from tidemark.store.storage import DiskStorage, Storage
 from .committed import CommittedOffset
 from .plan import EpochPlan
 from .shards.hand_over import HandOver
-from .shards.shard_builder import Progress, ShardBuilder
+from .shards.shard_builder import ShardBuilder, ShardProgress
 from .traced_messages import TracedMessages
 
 _ALIVE_INTERVAL_S = 1.0
@@ -31,7 +31,7 @@ _SHORT_PAUSE_S = 0.001
 _LONGEST_PAUSE_S = 0.25
 
 
-def run_epoch(plan: EpochPlan, *, shard: int, follower: int, storage: Storage | None = None) -> Progress:
+def run_epoch(plan: EpochPlan, *, shard: int, follower: int, storage: Storage | None = None) -> ShardProgress:
     """Run an epoch of one shard, as `run_share` does."""
     (progress,) = run_share(plan, [shard], follower=follower, storage=storage)
     return progress
@@ -39,7 +39,7 @@ def run_epoch(plan: EpochPlan, *, shard: int, follower: int, storage: Storage | 
 
 def run_share(
     plan: EpochPlan, shards: Sequence[int], *, follower: int, storage: Storage | None = None
-) -> list[Progress]:
+) -> list[ShardProgress]:
     """Acquire *shards*, follow until the epoch is over, release them, and return the progress of each.
 
     Raises:
@@ -48,7 +48,7 @@ def run_share(
             sync would succeed although pages never reached the disk.
     """
     _require_this_machine(plan)
-    rows = [Progress(follower, shard) for shard in shards]
+    rows = [ShardProgress(follower, shard) for shard in shards]
     with contextlib.ExitStack() as at_the_end:
         hand_over = HandOver(plan, shards, follower)
         at_the_end.callback(hand_over.release)
@@ -88,7 +88,7 @@ class _Epoch:
     Shards at the same position of the log share one walk over it.
     """
 
-    def __init__(self, plan: EpochPlan, storage: Storage, hand_over: HandOver, rows: Sequence[Progress]) -> None:
+    def __init__(self, plan: EpochPlan, storage: Storage, hand_over: HandOver, rows: Sequence[ShardProgress]) -> None:
         assert len(rows) == 1 or plan.shards == 1, (
             "the walk of one of several queue shards lacks keys that the key index needs"
         )
@@ -228,7 +228,7 @@ class _Epoch:
             self._alive_at = now + _ALIVE_INTERVAL_S
 
 
-def run_epochs(plan: EpochPlan, *, follower: int, values: Iterator[int]) -> Iterator[Progress]:
+def run_epochs(plan: EpochPlan, *, follower: int, values: Iterator[int]) -> Iterator[ShardProgress]:
     """Run an epoch for each planned row, whose number selects the share of the shards. Body of Spark's tasks."""
     for value in values:
         yield from run_share(plan, plan.shares[value % len(plan.shares)], follower=follower)

@@ -44,14 +44,14 @@ from tidemark.v1.commit_log_pb2 import AppendBatchRequest
 from ..batch.batch import Batch, QueueKey, Wrapper
 from ..batch.delayed_message import delay_level, delayed, require_no_timer
 from ..batch.record_encoder import Encoder, u8
-from ..topics.topic_table import Topic
+from ..topics.topic_table import WritableTopic
 from .request_rules import is_retry, transaction_error
 
 _SINGLE_SLACK = 65_536  # a record may be larger than the largest body by this much (docs/format.md §15)
 _MAX_DIGITS = (1 << 63) - 1
 
 
-class Limits(NamedTuple):
+class SizeLimits(NamedTuple):
     """Size limits in bytes."""
 
     max_message_size: int
@@ -61,7 +61,7 @@ class Limits(NamedTuple):
 class Admission:
     """Turns requests into batches, or rejects them with a reason."""
 
-    def __init__(self, limits: Limits, store_host: bytes, *, unique_keys: UniqueKeys | None = None) -> None:
+    def __init__(self, limits: SizeLimits, store_host: bytes, *, unique_keys: UniqueKeys | None = None) -> None:
         self._limits = limits
         self._encoder = Encoder(store_host)  # for sizes only
         self._unique_keys = unique_keys or UniqueKeys()
@@ -70,7 +70,7 @@ class Admission:
     def admit(
         self,
         request: AppendBatchRequest,
-        topic: Topic,
+        topic: WritableTopic,
         payload: bytes,
         *,
         born_host: bytes,

@@ -23,7 +23,7 @@ from tidemark.format.sys_flag import INNER_BATCH_FLAGS, SysFlag
 from .batch import Batch, Wrapper
 
 
-class Place(NamedTuple):
+class RecordPosition(NamedTuple):
     """Where and when a batch is stored."""
 
     queue_offset: int
@@ -73,7 +73,7 @@ class Encoder:
             return fixed + batch.wire.size + len(batch.inner_properties) + len(_inner_base(queue_offset))
         return batch.count * fixed + batch.parts_size + batch.first_extra.size
 
-    def encode(self, batch: Batch, place: Place, out: U8Array) -> bytes:
+    def encode(self, batch: Batch, place: RecordPosition, out: U8Array) -> bytes:
         """Write *batch* at out[0] and return the physical offsets of its records, 8 bytes big-endian each.
 
         Raises PropertiesSizeExceededError if INNER_BASE makes the properties too long; *out* is unchanged then.
@@ -95,7 +95,7 @@ class Encoder:
         )
         return self._positions[: batch.count].astype(">i8").tobytes()
 
-    def _encode_inner(self, batch: Batch, place: Place, out: U8Array) -> bytes:
+    def _encode_inner(self, batch: Batch, place: RecordPosition, out: U8Array) -> bytes:
         assert batch.inner_properties is not None
         properties = _inner_base(place.queue_offset, after=batch.inner_properties)
         if len(properties) > MAX_PROPERTIES_SIZE_BYTES:
@@ -119,7 +119,7 @@ class Encoder:
             at += part.size
         return place.physical_offset.to_bytes(8, "big")
 
-    def _fill(self, batch: Batch, sys_flag: int, place: Place) -> _Head:
+    def _fill(self, batch: Batch, sys_flag: int, place: RecordPosition) -> _Head:
         wrapper = batch.wrapper
         size = len(wrapper.born_host)
         head = self._heads.get(size)
@@ -149,4 +149,4 @@ def warm_up(store_host: bytes) -> None:
 
     batch = Batch(QueueKey("t", 0), u8(b"\x01t"), wire, facts.count, facts.parts_size, wrapper, b"", u8(b""))
     encoder = Encoder(store_host)
-    encoder.encode(batch, Place(0, 0, 0), np.empty(encoder.size(batch, 0), np.uint8))
+    encoder.encode(batch, RecordPosition(0, 0, 0), np.empty(encoder.size(batch, 0), np.uint8))

@@ -16,7 +16,7 @@ from tidemark.store.mapped_file_queue import MappedFileQueue
 
 from ..batch.batch import Appended, Batch, QueueKey, Wrapper
 from ..batch.delayed_message import destination_of, with_destination
-from ..batch.record_encoder import Encoder, Place, u8
+from ..batch.record_encoder import Encoder, RecordPosition, u8
 from .recent_batches import Earlier
 
 _SIZE_FIELD = 4
@@ -121,7 +121,7 @@ def _compare(log: MappedFileQueue, batch: Batch, first: Record) -> Appended | No
         encoder = Encoder(first.store_host)
         size = encoder.size(same, first.queue_offset)
         again = np.empty(size, np.uint8)
-        place = Place(first.queue_offset, first.physical_offset, first.store_timestamp)
+        place = RecordPosition(first.queue_offset, first.physical_offset, first.store_timestamp)
         positions = encoder.encode(same, place, again)
         if log.read(first.physical_offset, size) != again.tobytes():
             return None

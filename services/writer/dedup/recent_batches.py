@@ -1,4 +1,4 @@
-"""Window: the recently appended batches, by topic, first UNIQ_KEY and reconsume times, to recognise repeats.
+"""RecentBatches: the recently appended batches, by topic, first UNIQ_KEY and reconsume times, to recognise repeats.
 
 An entry only holds the batch's location; `duplicate_search` compares the batch with the bytes on disk. After a restart
 the older part of the window is rebuilt from the log's tail as a sorted array, without an object for each message.
@@ -82,7 +82,7 @@ def hash_keys(buffer: U8Array, at: NDArray[np.int32], lengths: NDArray[np.int32]
     return np.minimum(hashes, np.uint64((1 << 64) - 2))
 
 
-class Window:
+class RecentBatches:
     """The last *limit* keyed batches. Until *limit* batches were appended, also the keys of the log's tail."""
 
     def __init__(self, limit: int, tail: TailKeys) -> None:

@@ -1,4 +1,4 @@
-"""Delivery: appends due messages to the log in order, like any batch; they count once they are acknowledged."""
+"""DelayedDelivery: appends due messages to the log in order, like any batch; they count once they are acknowledged."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..batch.batch import Batch
 from ..batch.delayed_message import delivered, destination_of
 from ..batch.record_encoder import Encoder
 from ..log.commit_log import CommitLog
-from ..topics.topic_table import Topic, TopicTable
+from ..topics.topic_table import TopicTable, WritableTopic
 from .schedule_reader import DueMessage
 
 log = structlog.get_logger()
@@ -26,7 +26,7 @@ _MAX_DIGITS = (1 << 63) - 1
 _TOLD_MESSAGES = 20
 
 
-class Outcome(NamedTuple):
+class DeliveryOutcome(NamedTuple):
     """The result of a delivery of messages, in their order."""
 
     done: int  # number of messages, from the first, that are stored at their destination, or skipped and logged
@@ -41,7 +41,7 @@ class _SteppedOver(NamedTuple):
     topic: str | None
 
 
-class Delivery:
+class DelayedDelivery:
     """Delivers messages on the event loop and counts them. repeated: messages that the log already contained."""
 
     def __init__(self, commit_log: CommitLog, topics: TopicTable, store_host: bytes) -> None:
@@ -55,7 +55,7 @@ class Delivery:
         """Return True if deliveries below *end_offset* are flushed; in flush mode `async` that is after the answer."""
         return self._commit_log.flushed_offset >= end_offset
 
-    async def deliver(self, messages: Sequence[DueMessage]) -> Outcome:
+    async def deliver(self, messages: Sequence[DueMessage]) -> DeliveryOutcome:
         """Append *messages* and wait until all are answered."""
         begun: list[asyncio.Future[Batch] | _SteppedOver] = []
         refusal: StoreError | None = None
@@ -67,7 +67,7 @@ class Delivery:
                 break
         await asyncio.gather(*(one for one in begun if isinstance(one, asyncio.Future)))
         stepped_over: list[_SteppedOver] = []
-        outcome = Outcome(len(begun), refusal)
+        outcome = DeliveryOutcome(len(begun), refusal)
         for number, one in enumerate(begun):
             if isinstance(one, _SteppedOver):
                 stepped_over.append(one)
@@ -76,7 +76,7 @@ class Delivery:
             if isinstance(batch.error, RejectedError):
                 stepped_over.append(_SteppedOver(messages[number], batch.error.message, batch.key.topic))
             elif batch.appended is None or batch.late:
-                outcome = Outcome(number, batch.error)
+                outcome = DeliveryOutcome(number, batch.error)
                 break
             else:
                 self.end_offset = max(self.end_offset, batch.appended.end_offset)
@@ -110,7 +110,7 @@ class Delivery:
             return _SteppedOver(message, "MESSAGE_SIZE_EXCEEDED", destination.topic)
         return batch
 
-    def _fits(self, batch: Batch, topic: Topic) -> bool:
+    def _fits(self, batch: Batch, topic: WritableTopic) -> bool:
         """Return True if the message is within the writer's limits; a broker may have stored it under other limits."""
         size = self._encoder.size(batch, _MAX_DIGITS)
         return len(topic.config.name) <= MAX_TOPIC_SIZE_BYTES and size + BLANK_SIZE <= self._commit_log.segment_size

@@ -23,7 +23,7 @@ from tidemark.store.storage import Storage
 
 from ..batch.batch import Batch
 from ..batch.delayed_message import due_ms
-from .delivery import Outcome
+from .delivery import DeliveryOutcome
 from .level import RETRY_AFTER_FAILURE_MS, DelayLevel
 from .schedule_reader import DueMessage, Look
 
@@ -48,7 +48,7 @@ class Deliverer(Protocol):
     counts: dict[str, int]
 
     def is_flushed(self, end_offset: int) -> bool: ...
-    async def deliver(self, messages: Sequence[DueMessage]) -> Outcome: ...
+    async def deliver(self, messages: Sequence[DueMessage]) -> DeliveryOutcome: ...
 
 
 class _Snapshot(NamedTuple):

@@ -1,4 +1,4 @@
-"""Keeper: background work in a thread of its own, so that no append waits for it.
+"""BackgroundChores: background work in a thread of its own, so that no append waits for it.
 
 It prepares the next file, makes the committed offset durable while it moves, and saves the queue offsets at each roll.
 """
@@ -20,7 +20,7 @@ from .segments import Segments, as_unavailable
 log = structlog.get_logger()
 
 
-class Keeper:
+class BackgroundChores:
     """The thread for background work. The appender and the flusher give it work; without appends it sleeps."""
 
     def __init__(
@@ -47,7 +47,7 @@ class Keeper:
         self._asked: int | None = None
         self._snapshot: Snapshot | None = None  # of the last roll; saved once the log is flushed up to it
         self._closing = False
-        self._thread = threading.Thread(target=self._run, name="keeper", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="background-chores", daemon=True)
 
     def start(self) -> None:
         """Start the thread."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from isal.isal_zlib import crc32
 
 from tidemark.format.dispatch_request import U8Array
-from tidemark.store.batch_journal import ENTRIES, ENTRY_SIZE, HEAD_SIZE, Stretch, encode_entry, encode_head
+from tidemark.store.batch_journal import ENTRIES, ENTRY_SIZE, HEAD_SIZE, BatchRange, encode_entry, encode_head
 from tidemark.store.storage import Storage
 
 
@@ -26,7 +26,7 @@ class BatchJournal:
         self._storage.pwrite(self._descriptor, encode_head(token, start) + bytes(ENTRIES * ENTRY_SIZE), 0)
         self.flush()
 
-    def write(self, stretches: list[Stretch]) -> None:
+    def write(self, stretches: list[BatchRange]) -> None:
         """Record the stretches that will be written next.
 
         Raises DiskFullError or OSError. After an error, call `forget` for them.
@@ -57,6 +57,6 @@ class BatchJournal:
         os.close(self._descriptor)
 
 
-def stretch_of(start: int, data: U8Array) -> Stretch:
+def stretch_of(start: int, data: U8Array) -> BatchRange:
     """Return the stretch of *data* that is to be written at *start*."""
-    return Stretch(start, start + data.size, crc32(data))
+    return BatchRange(start, start + data.size, crc32(data))

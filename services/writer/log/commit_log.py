@@ -21,14 +21,14 @@ from tidemark.errors import FlushFailedError, StoreClosedError, StoreError
 
 from ..batch.batch import Batch
 from ..config import FlushMode, WriterSettings
-from .background_chores import Keeper
+from .background_chores import BackgroundChores
 from .committed_offset import Committed, PublishedOffsets
-from .flusher import Flusher, GroupCommits, Written
+from .flusher import Flusher, GroupCommits, WrittenGroup
 from .group_appender import GroupAppender
 from .inbox import Inbox, Task
 from .open_store import OpenStore
 from .queue_offsets import Snapshot
-from .unanswered_batches import Outstanding
+from .unanswered_batches import UnansweredBatches
 
 log = structlog.get_logger()
 
@@ -57,7 +57,7 @@ class CommitLog:
         self._closing = False
         self._on_failure = on_failure
         self._waiting: set[asyncio.Future[Any]] = set()
-        self._outstanding = Outstanding(
+        self._unanswered = UnansweredBatches(
             limit_bytes=settings.max_in_flight_bytes,
             retry_after_ms=settings.retry_after_ms,
             timeout_s=settings.sync_flush_timeout_ms / 1000 if self._is_sync else None,
@@ -72,7 +72,7 @@ class CommitLog:
             on_failure=self._fail,
             interval_s=None if self._is_sync else settings.flush_interval_ms / 1000,
         )
-        self._keeper = Keeper(
+        self._chores = BackgroundChores(
             store.segments,
             store.make_committed_durable,
             store.storage,
@@ -85,7 +85,7 @@ class CommitLog:
 
     def start(self) -> None:
         """Start the threads that append and flush batches."""
-        self._keeper.start()
+        self._chores.start()
         self._flusher.start()
         self._thread.start()
 
@@ -112,7 +112,7 @@ class CommitLog:
     @property
     def in_flight_bytes(self) -> int:
         """Bytes of batches that are accepted and not yet answered. Safe from any thread."""
-        return self._outstanding.bytes
+        return self._unanswered.bytes
 
     @property
     def segment_size(self) -> int:
@@ -137,7 +137,7 @@ class CommitLog:
         Raises InFlightLimitError, StoreClosedError, or the error with which the log failed.
         """
         self._require_open()
-        self._outstanding.add(batch)
+        self._unanswered.add(batch)
         self._inbox.add(batch)
         if not self._is_turn_planned:
             self._is_turn_planned = True
@@ -169,7 +169,7 @@ class CommitLog:
         waiting.add_done_callback(self._waiting.discard)
 
     def _complete(self, batches: list[Batch], committed: int) -> None:
-        self._outstanding.complete(batches)
+        self._unanswered.complete(batches)
         self.committed.move(committed)
 
     async def close(self) -> None:
@@ -178,13 +178,13 @@ class CommitLog:
         self._inbox.close()
         await asyncio.to_thread(self._join)
         await asyncio.sleep(0)
-        self._outstanding.close()
+        self._unanswered.close()
 
     def _join(self) -> None:
         self._thread.join()
         self._appender.tail.close()
         self._flusher.close()
-        self._keeper.close()
+        self._chores.close()
 
     def fail(self, error: StoreError) -> None:
         """Fail the log because of an error in background work. Safe from any thread."""
@@ -192,7 +192,7 @@ class CommitLog:
 
     def ask_for_snapshot(self) -> None:
         """Schedule a save of the present queue offsets. Safe from any thread."""
-        self._inbox.put(lambda: self._keeper.rolled(self.snapshot()))
+        self._inbox.put(lambda: self._chores.rolled(self.snapshot()))
 
     def snapshot(self) -> Snapshot:
         """Return the queue offsets at the log's end. Call it on the appender thread, or after `close`."""
@@ -215,7 +215,7 @@ class CommitLog:
         finally:
             self._inbox.give_back()
 
-    def _hand_over(self, written: Written) -> None:
+    def _hand_over(self, written: WrittenGroup) -> None:
         """Pass a written group on to the flusher, and answer the batches that do not wait for it."""
         if not self._is_sync:
             self._commit(written)
@@ -229,28 +229,28 @@ class CommitLog:
     def _plan_background_work(self) -> None:
         tail = self._appender.tail
         if tail.take_roll() is not None:
-            self._keeper.rolled(self.snapshot())
+            self._chores.rolled(self.snapshot())
         file_end = self._segments.end_of_file(tail.position)
         if file_end - tail.position <= self._segments.size // 2:
-            self._keeper.prepare(file_end)
+            self._chores.prepare(file_end)
 
     def _answer_written(self, batches: list[Batch]) -> None:
         """Answer those of *batches* that do not wait for their flush. The flush follows all the same."""
         written = [batch for batch in batches if not batch.waits_for_flush]
-        self._call_loop(lambda: self._outstanding.complete(written))
+        self._call_loop(lambda: self._unanswered.complete(written))
 
     # -- commit, by the flusher (sync) or the appender (async) -------------------------------------------------------
 
-    def _flushed(self, written: Written) -> None:
+    def _flushed(self, written: WrittenGroup) -> None:
         self._published.flush(written.end, store_timestamp=written.store_timestamp)
         if self._is_sync:
             self._commit(written)
         else:
-            self._keeper.committed()  # a snapshot may wait for this flush
+            self._chores.committed()  # a snapshot may wait for this flush
 
-    def _commit(self, written: Written) -> None:
+    def _commit(self, written: WrittenGroup) -> None:
         if self._published.commit(written.end):
-            self._keeper.committed()
+            self._chores.committed()
         self._call_loop(lambda: self._complete(written.batches, written.end))
 
     def _fail(self, error: StoreError) -> None:
@@ -263,7 +263,7 @@ class CommitLog:
 
     def _answer_failure(self) -> None:
         assert self.failure is not None, "`_fail` sets the failure first"
-        self._outstanding.fail(self.failure)
+        self._unanswered.fail(self.failure)
         for waiting in list(self._waiting):
             waiting.set_exception(self.failure)
         self._on_failure()

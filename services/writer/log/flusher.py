@@ -22,7 +22,7 @@ from .batch_journal import BatchJournal
 _LITTLE_BYTES = 64 << 10
 
 
-class Written(NamedTuple):
+class WrittenGroup(NamedTuple):
     """A group that has been written."""
 
     batches: list[Batch]  # answered once the group is flushed
@@ -50,7 +50,7 @@ class Flusher:
         journal: BatchJournal,
         *,
         flushed_offset: int,
-        on_flushed: Callable[[Written], None],
+        on_flushed: Callable[[WrittenGroup], None],
         on_failure: Callable[[StoreError], None],
         interval_s: float | None,
     ) -> None:
@@ -61,7 +61,7 @@ class Flusher:
         self._on_flushed = on_flushed
         self._on_failure = on_failure
         self._interval_s = interval_s
-        self._handed: list[Written] = []
+        self._handed: list[WrittenGroup] = []
         self._changed = threading.Condition()
         self._closing = threading.Event()
         self._beside = ThreadPoolExecutor(1, "journal-flusher")
@@ -71,7 +71,7 @@ class Flusher:
         """Start the thread."""
         self._thread.start()
 
-    def hand_over(self, written: Written) -> None:
+    def hand_over(self, written: WrittenGroup) -> None:
         """Accept a group. `on_flushed` is called with it, possibly merged with the groups that follow."""
         with self._changed:
             self._handed.append(written)
@@ -97,7 +97,7 @@ class Flusher:
         except StoreError as error:
             self._on_failure(error)
 
-    def _sync_group(self, written: Written) -> None:
+    def _sync_group(self, written: WrittenGroup) -> None:
         size = written.end - self.flushed_offset
         began = time.perf_counter()
         self._sync(written.files, size=size)
@@ -124,14 +124,14 @@ class Flusher:
         for start in files:
             self._log.flush(start)
 
-    def _take(self) -> Written | None:
+    def _take(self) -> WrittenGroup | None:
         """Return all accepted groups, merged into one; None after `close`."""
         with self._changed:
             self._changed.wait_for(lambda: self._handed or self._closing.is_set())
             handed, self._handed = self._handed, []
         if not handed:
             return None
-        return Written(
+        return WrittenGroup(
             batches=[batch for written in handed for batch in written.batches],
             end=handed[-1].end,
             files=sorted({start for written in handed for start in written.files}),

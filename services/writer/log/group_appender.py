@@ -10,9 +10,9 @@ from tidemark.store.mapped_file_queue import MappedFileQueue
 
 from ..batch.batch import Batch
 from ..dedup.duplicate_search import find_original
-from ..dedup.recent_batches import Window
+from ..dedup.recent_batches import RecentBatches
 from .append_counts import AppendCounts
-from .flusher import Written
+from .flusher import WrittenGroup
 from .inbox import Task
 from .log_tail import LogTail
 from .queue_offsets import Snapshot
@@ -28,7 +28,7 @@ class GroupAppender:
         self,
         log: MappedFileQueue,
         tail: LogTail,
-        window: Window,
+        window: RecentBatches,
         counts: AppendCounts,
         dead_end: Callable[[str], int],
     ) -> None:
@@ -39,7 +39,7 @@ class GroupAppender:
         self._counts = counts
         self._dead_end = dead_end
 
-    def append(self, items: Sequence[Batch | Task]) -> Written:
+    def append(self, items: Sequence[Batch | Task]) -> WrittenGroup:
         """Append the batches and run the tasks in their order. A batch that is refused gets its error.
 
         Raises FlushFailedError if the log must stop.
@@ -54,7 +54,9 @@ class GroupAppender:
                 item()
         self.tail.write_out()
         self._note_written(batches)
-        return Written(batches, self.written_offset, self.tail.take_dirty(), self.tail.store_timestamp, len(batches))
+        return WrittenGroup(
+            batches, self.written_offset, self.tail.take_dirty(), self.tail.store_timestamp, len(batches)
+        )
 
     def _append_or_refuse(self, batch: Batch) -> None:
         try:

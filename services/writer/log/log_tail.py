@@ -13,14 +13,14 @@ import numpy as np
 
 from tidemark.errors import DiskFullError, FlushFailedError, NextOffsetMismatchError, UnavailableError
 from tidemark.format.record import BLANK_SIZE, encode_blank
-from tidemark.store.batch_journal import Stretch
+from tidemark.store.batch_journal import BatchRange
 
 from ..batch.batch import Appended, Batch, QueueKey
-from ..batch.record_encoder import Encoder, Place
-from ..dedup.recent_batches import Window
+from ..batch.record_encoder import Encoder, RecordPosition
+from ..dedup.recent_batches import RecentBatches
 from .batch_journal import BatchJournal, stretch_of
 from .disk_guard import DiskGuard
-from .page_preallocation import PagesAhead
+from .page_preallocation import PagePreallocation
 from .queue_offsets import QueueOffsets
 from .segments import Segments, as_unavailable
 
@@ -33,10 +33,10 @@ class LogTail:
         segments: Segments,
         encoder: Encoder,
         offsets: QueueOffsets,
-        window: Window,
+        window: RecentBatches,
         guard: DiskGuard,
         journal: BatchJournal,
-        pages: PagesAhead,
+        pages: PagePreallocation,
         *,
         position: int,
         store_timestamp: int,
@@ -68,7 +68,7 @@ class LogTail:
         self._make_room(batch)
         self._require_expected(batch)  # again, because the write of the buffer may have failed
         queue_offset = self.offsets.next(batch.key)
-        place = Place(queue_offset, self.position, max(self.store_timestamp, time.time_ns() // 1_000_000))
+        place = RecordPosition(queue_offset, self.position, max(self.store_timestamp, time.time_ns() // 1_000_000))
         size = self._encoder.size(batch, queue_offset)
         if self._filled + size > self._buffer.size:  # larger than the buffer: written at once from a buffer of its own
             self._append_alone(batch, place, size)
@@ -96,7 +96,7 @@ class LogTail:
                 actual=actual,
             )
 
-    def _append_alone(self, batch: Batch, place: Place, size: int) -> None:
+    def _append_alone(self, batch: Batch, place: RecordPosition, size: int) -> None:
         usual, self._buffer = self._buffer, np.empty(size, np.uint8)
         try:
             positions = self._encoder.encode(batch, place, self._buffer)
@@ -106,7 +106,7 @@ class LogTail:
         finally:
             self._buffer = usual
 
-    def _accept(self, batch: Batch, place: Place, size: int, positions: bytes) -> None:
+    def _accept(self, batch: Batch, place: RecordPosition, size: int, positions: bytes) -> None:
         self.position += size
         self.store_timestamp = place.store_timestamp
         self._undo.append((batch.key, place.queue_offset))
@@ -169,12 +169,12 @@ class LogTail:
             if isinstance(error, DiskFullError):
                 self._guard.saw_full_disk()
 
-    def _stretch(self, start: int, batch: Batch) -> Stretch:
+    def _stretch(self, start: int, batch: Batch) -> BatchRange:
         assert batch.appended is not None, "a batch in the buffer has its location"
         first, end = batch.appended.physical_offset, batch.appended.end_offset
         return stretch_of(first, self._buffer[first - start : end - start])
 
-    def _tell(self, stretches: list[Stretch]) -> None:
+    def _tell(self, stretches: list[BatchRange]) -> None:
         try:
             self._journal.write(stretches)
         except DiskFullError:

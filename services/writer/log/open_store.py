@@ -19,7 +19,7 @@ from tidemark.store.flushed import Flushed
 from tidemark.store.lock import StoreLock
 from tidemark.store.multi_path_mapped_file_queue import log_size_on_disk, open_log
 from tidemark.store.originals.format_file import require_known_format, write_format
-from tidemark.store.originals.originals import Original, Outcome, repair, writers_originals
+from tidemark.store.originals.originals import OriginalFile, RepairOutcome, repair, writers_originals
 from tidemark.store.originals.terms import Term, begin_term
 from tidemark.store.originals.topics import load_topics
 from tidemark.store.paths import StorePaths
@@ -128,7 +128,7 @@ def open_store(settings: WriterSettings, storage: Storage) -> OpenStore:
     return OpenStore(paths, storage, lock, segments, checkpoint, flushed, journal, recovered, term, commits_ahead)
 
 
-def heal_originals(originals: Sequence[Original], storage: Storage) -> None:
+def heal_originals(originals: Sequence[OriginalFile], storage: Storage) -> None:
     """Restore damaged files from their checked copies, and log that; a file without a checked copy gets one.
 
     If file and copy are both damaged, nothing is restored, and the reader of the file raises. On a full disk nothing is
@@ -140,9 +140,9 @@ def heal_originals(originals: Sequence[Original], storage: Storage) -> None:
         except DiskFullError as error:
             log.warning("original_not_restored", path=str(original.path), error=error.message)
             continue
-        if done.outcome is Outcome.RESTORED:
+        if done.outcome is RepairOutcome.RESTORED:
             log.warning("original_restored", path=str(done.path), cause=done.cause)
-        elif done.outcome is Outcome.CHANGED:
+        elif done.outcome is RepairOutcome.CHANGED:
             log.info("original_changed_by_others", path=str(done.path))
 
 

@@ -1,4 +1,4 @@
-"""PagesAhead: prefetches page-cache pages past the log's end when allocating them dominates the cost of a write.
+"""PagePreallocation: prefetches page-cache pages past the log's end when allocating them dominates the cost of a write.
 
 A write to a new part of a file needs new pages. On many virtual machines the host must first provide a page that the
 guest has not used for long. That takes ten times as long as filling the page, and appends would wait for each one.
@@ -17,7 +17,7 @@ _STEP_BYTES = 1 << 20  # per call: the kernel may truncate larger requests
 _DEAR_S_A_BYTE = 0.75e-9  # processor time above which pages count as expensive; with free memory it is at most half
 
 
-class PagesAhead:
+class PagePreallocation:
     """The prefetching thread, which starts at the first expensive write and is idle while pages are cheap."""
 
     def __init__(self, log: MappedFileQueue) -> None:

@@ -1,4 +1,4 @@
-"""Outstanding: batches that were accepted and wait for their answer. Lives on the event loop.
+"""UnansweredBatches: batches that were accepted and wait for their answer. Lives on the event loop.
 
 Bounds the bytes in flight, and answers FLUSH_DISK_TIMEOUT to a written batch that is not flushed in time.
 """
@@ -15,7 +15,7 @@ from ..batch.batch import Batch
 _LOOK_AGAIN_S = 0.1
 
 
-class Outstanding:
+class UnansweredBatches:
     """The waiting batches, in order of arrival. timeout_s: None for no timeout (async mode answers after the write)."""
 
     def __init__(self, *, limit_bytes: int, retry_after_ms: int, timeout_s: float | None) -> None:

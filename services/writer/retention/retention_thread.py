@@ -25,9 +25,9 @@ from tidemark.store.marks import Marks
 from tidemark.store.paths import StorePaths
 
 from ..log.queue_offsets import load_snapshot
-from ..retention_policy import DiskUse, LogFile, RetentionPolicy, files_to_delete
+from ..retention_policy import DiskUse, ExpiredLogFile, RetentionPolicy, files_to_delete
 from .segment_ages import FileAges
-from .trusted_clock import AgeClock
+from .trusted_clock import TrustedClock
 
 log = structlog.get_logger()
 
@@ -61,7 +61,7 @@ class Retention:
         ask_for_snapshot: Callable[[], None],
         on_deleted: Callable[[], None],
         on_failure: Callable[[StoreError], None],
-        clock: AgeClock,
+        clock: TrustedClock,
         look: Callable[[Path], DiskUse] = disk_use,
     ) -> None:
         self._policy = policy
@@ -135,7 +135,7 @@ class Retention:
         disks = [self._look(folder) for folder in self._paths.log_folders.writable]
         return min(disks, key=lambda disk: disk.used_bytes / max(disk.total_bytes, 1))
 
-    def _table(self, files: MappedFileQueue, now_ms: int) -> Iterator[LogFile]:
+    def _table(self, files: MappedFileQueue, now_ms: int) -> Iterator[ExpiredLogFile]:
         """Yield the files that meet all conditions except age, oldest first. Each age is determined when requested."""
         indexed = self._durably_indexed()
         oldest_kept_ms = self._policy.oldest_kept_ms(now_ms)
@@ -146,7 +146,7 @@ class Retention:
             newest_ms = self._ages.newest_ms(files, start, oldest_kept_ms=oldest_kept_ms, now_ms=now_ms)
             if self._closing.is_set():
                 return
-            yield LogFile(start, end, newest_ms, os.fstat(files.opened(start).descriptor).st_blocks * 512)
+            yield ExpiredLogFile(start, end, newest_ms, os.fstat(files.opened(start).descriptor).st_blocks * 512)
 
     def _durably_indexed(self) -> int:
         """Return the offset below which every shard has durably built the log, in this term; 0 if it is unknown."""
@@ -159,7 +159,7 @@ class Retention:
         finally:
             marks.close()
 
-    def _delete(self, file: LogFile) -> None:
+    def _delete(self, file: ExpiredLogFile) -> None:
         self._log.delete_file(file.start)
         self.deleted_files += 1
         self.deleted_bytes += file.disk_bytes

@@ -1,4 +1,4 @@
-"""AgeClock: the wall clock time by which retention decides the age of records.
+"""TrustedClock: the wall clock time by which retention decides the age of records.
 
 A wall clock that is set ahead makes every record old at once. Therefore a forward jump relative to CLOCK_BOOTTIME,
 which cannot be set, is ignored for `grace_ms`: the operator may set the clock back. A backward jump counts at once,
@@ -25,7 +25,7 @@ def _running_ms() -> int:
     return time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1_000_000
 
 
-class AgeClock:
+class TrustedClock:
     """A wall clock for one thread. grace_ms: time for which a forward jump must last before it counts."""
 
     def __init__(

@@ -1,4 +1,4 @@
-"""AppendStream: one client's stream. Batches are submitted as they arrive and answered as their groups complete."""
+"""AppendStreamCall: one client's stream. Batches are submitted as they arrive and answered as their groups complete."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MAX_ANSWER_SIZE = 2 << 20  # approximate bytes of one response; clients accept 
 _MAX_UNTAKEN = 20_000  # results not yet read by the client, a few MiB; above it, no more batches are read
 
 
-class AppendStream:
+class AppendStreamCall:
     """Reads, submits and answers the batches of one stream.
 
     Unanswered batches and unread answers are bounded: above a bound, no further batches are read.

@@ -35,10 +35,10 @@ from ..batch.batch import Batch
 from ..config import FlushMode, WriterSettings
 from ..log.append_counts import AppendCounts
 from ..log.commit_log import CommitLog
-from ..topics.topic_table import Topic, TopicTable
+from ..topics.topic_table import TopicTable, WritableTopic
 from .access_interceptor import CALLER
 from .answers import response_of
-from .append_stream import AppendStream
+from .append_stream import AppendStreamCall
 from .append_times import AppendTimes
 from .client_host import born_host_of
 from .committed_bytes import LogReader
@@ -52,7 +52,7 @@ _Context = grpc.aio.ServicerContext[Any, Any]
 _MANY_MESSAGES = 1_000
 
 
-class Identity(NamedTuple):
+class WriterIdentity(NamedTuple):
     """The values that responses contain."""
 
     term: Term
@@ -84,7 +84,7 @@ class CommitLogService(CommitLogServiceServicer):
     def __init__(
         self,
         settings: WriterSettings,
-        identity: Identity,
+        identity: WriterIdentity,
         commit_log: CommitLog,
         topics: TopicTable,
         admission: Admission,
@@ -109,7 +109,7 @@ class CommitLogService(CommitLogServiceServicer):
         self._on_delayed = on_delayed
         self._free_disk_bytes = free_disk_bytes
         self._spans = spans
-        self._streams: set[AppendStream] = set()
+        self._streams: set[AppendStreamCall] = set()
         self._closing = False
 
     def close(self) -> None:
@@ -135,7 +135,7 @@ class CommitLogService(CommitLogServiceServicer):
         self, request_iterator: AsyncIterator[pb.AppendStreamRequest], context: _Context
     ) -> AsyncIterator[pb.AppendStreamResponse]:
         sender = _Sender(CALLER.get(), born_host_of(context.peer()))
-        stream = AppendStream(
+        stream = AppendStreamCall(
             partial(self._submit, sender),
             self._respond,
             max_in_flight_bytes=self._settings.max_stream_in_flight_bytes,
@@ -172,7 +172,7 @@ class CommitLogService(CommitLogServiceServicer):
         check_request(request, checked.config)
         payload = received.packed if received.packed is not None else await self._spelled_out(request)
 
-        def make(topic: Topic) -> Batch:
+        def make(topic: WritableTopic) -> Batch:
             if topic is not checked:  # the topic did not exist, or has changed since the check
                 check_request(request, topic.config)
             batch = self._admission.admit(request, topic, payload, born_host=born_host, answer=answer)
@@ -190,7 +190,7 @@ class CommitLogService(CommitLogServiceServicer):
             max_reconsume_times=settings.max_reconsume_times,
         )
 
-    async def _place(self, name: str, make: Callable[[Topic], Batch], *, create: bool) -> None:
+    async def _place(self, name: str, make: Callable[[WritableTopic], Batch], *, create: bool) -> None:
         """Submit the batch that *make* returns for topic *name*, once that topic exists.
 
         create: create a missing topic even if auto_create_topics is off.

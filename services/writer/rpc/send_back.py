@@ -56,7 +56,7 @@ from ..batch.batch import Batch, QueueKey, Wrapper
 from ..batch.delayed_message import delayed
 from ..batch.record_encoder import Encoder, u8
 from ..log.commit_log import CommitLog
-from ..topics.topic_table import Topic, TopicTable
+from ..topics.topic_table import TopicTable, WritableTopic
 from .committed_bytes import LogReader
 
 _SIZE_FIELD = 4
@@ -116,7 +116,7 @@ class SendBack:
         element = _element_of(record, request)
         return _copy(record, element, request, self._max_reconsume_times)
 
-    def batch_of(self, copy: Copy, topic: Topic, answer: Callable[[Batch], None]) -> Batch:
+    def batch_of(self, copy: Copy, topic: WritableTopic, answer: Callable[[Batch], None]) -> Batch:
         """Return *copy* as a batch of *topic*. Raises a RejectedError leaf if *topic* cannot store it."""
         config, element = topic.config, copy.element
         if config.is_batch:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import grpc
 
 from tidemark.tls.reloading import Reloading
-from tidemark.tls.server_files import Loaded
+from tidemark.tls.server_files import LoadedCertificates
 
 
 def server_credentials(tls: Reloading) -> grpc.ServerCredentials:
@@ -35,5 +35,5 @@ class _Fetcher:
         return _configuration(current)
 
 
-def _configuration(loaded: Loaded) -> grpc.ServerCertificateConfiguration:
+def _configuration(loaded: LoadedCertificates) -> grpc.ServerCertificateConfiguration:
     return grpc.ssl_server_certificate_configuration([(loaded.key, loaded.cert)], loaded.client_ca)

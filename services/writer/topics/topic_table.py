@@ -46,17 +46,17 @@ MAX_QUEUES = 1024
 _ALL_PERMISSIONS = 7  # PermName: read, write, inherit
 
 
-class Topic(NamedTuple):
+class WritableTopic(NamedTuple):
     """A topic, and its encoded name as in records: length (one byte) and name."""
 
     config: TopicConfig
     field: U8Array
 
 
-def topic_of(config: TopicConfig) -> Topic:
+def topic_of(config: TopicConfig) -> WritableTopic:
     """Return *config* with the bytes of its name."""
     name = config.name.encode()
-    return Topic(config, u8((len(name) & 0xFF).to_bytes(1, "big") + name))
+    return WritableTopic(config, u8((len(name) & 0xFF).to_bytes(1, "big") + name))
 
 
 class Alteration(NamedTuple):
@@ -90,7 +90,7 @@ class TopicTable:
         """
         return self._dead_ends.get(name, 0)
 
-    def get(self, name: str) -> Topic | None:
+    def get(self, name: str) -> WritableTopic | None:
         """Return the topic; None if it does not exist."""
         return self._topics.get(name)
 
@@ -105,7 +105,7 @@ class TopicTable:
             raise TopicNotFoundError(f"topic {name!r} does not exist", topic=name)
         return topic.config
 
-    def expect(self, name: str, *, create: bool = False) -> Topic:
+    def expect(self, name: str, *, create: bool = False) -> WritableTopic:
         """Return the topic, or the one that a first message will create.
 
         *create*: the first message creates the topic even if auto_create_topics is off.

@@ -15,7 +15,7 @@ import pytest
 from services.writer.log.disk_guard import DiskGuard
 from services.writer.log.queue_offsets import QueueOffsets, Snapshot, save_snapshot
 from services.writer.retention.retention_thread import Retention
-from services.writer.retention.trusted_clock import AgeClock
+from services.writer.retention.trusted_clock import TrustedClock
 from services.writer.retention_policy import DiskUse, RetentionPolicy
 from tests.builders import properties, write_log
 from tests.conformance.peer.message_store import MessageStore
@@ -73,7 +73,7 @@ class CleanedStore:
             ask_for_snapshot=lambda: None,
             on_deleted=lambda: None,
             on_failure=lambda error: None,
-            clock=AgeClock(grace_ms=0),
+            clock=TrustedClock(grace_ms=0),
             look=look,
         )
 

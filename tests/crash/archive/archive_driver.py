@@ -11,7 +11,7 @@ import threading
 from pathlib import Path
 from typing import NoReturn
 
-from tidemark.archive.options import ArchiveOptions, Source
+from tidemark.archive.options import ArchiveOptions, ArchiveSource
 from tidemark.archive.run import run_archive
 from tidemark.archive.session import spark_session
 from tidemark.store.storage import DiskStorage
@@ -30,7 +30,7 @@ def main() -> None:
             threading.Timer(at / 1000, _die).start()
 
     run_archive(
-        Source(Path(given["store"])),
+        ArchiveSource(Path(given["store"])),
         Path(given["folder"]),
         ArchiveOptions(all_records=True),
         lambda: spark_session("local[2]", _QUICK_START),

@@ -17,7 +17,7 @@ from services.indexer.pipeline.epoch import run_share
 from services.indexer.pipeline.plan import EpochPlan
 from services.indexer.pipeline.prepare import prepare
 from services.indexer.pipeline.shards.hand_over import HandOver
-from services.indexer.pipeline.shards.shard_builder import Progress, ShardBuilder
+from services.indexer.pipeline.shards.shard_builder import ShardBuilder, ShardProgress
 from tests.builders import properties, write_log
 from tests.crash.pipeline.test_failed_sync import TellingStorage
 from tests.pipeline_runs import plan_of, until
@@ -27,7 +27,7 @@ from tidemark.store.marks import Marks
 from tidemark.store.storage import DiskStorage
 
 COUNT = 300
-_Follower = Future[list[Progress]]
+_Follower = Future[list[ShardProgress]]
 SIZES = {"index_slots": 16, "index_entries": 1000, "consume_queue_file_size_bytes": 400, "durable_interval_ms": 10}
 
 
@@ -81,7 +81,7 @@ class Relay:
             until(lambda: self.visible() == self.places[2:] * 2)
         return followers
 
-    def _follow(self, follower: int, storage: DiskStorage) -> list[Progress]:
+    def _follow(self, follower: int, storage: DiskStorage) -> list[ShardProgress]:
         return run_share(self.plan, [0, 1], follower=follower, storage=storage)
 
     def visible(self) -> list[int]:

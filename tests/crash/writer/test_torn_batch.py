@@ -16,7 +16,7 @@ from services.writer.log.recovery import recover
 from services.writer.log.segments import Segments
 from tests.builders import properties, wire_batch
 from tidemark.index.end_of_log import find_end_of_log
-from tidemark.store.batch_journal import Journal, Stretch, encode_abort, journaled_end, read_journal
+from tidemark.store.batch_journal import BatchRange, Journal, encode_abort, journaled_end, read_journal
 from tidemark.store.checkpoint import Checkpoint, Field
 from tidemark.store.mapped_file_queue import MappedFileQueue
 from tidemark.store.paths import StorePaths
@@ -88,7 +88,7 @@ def open_journal(root: Path, *, start: int = 0, token: bytes = ABORT) -> BatchJo
     return BatchJournal(paths.writer / "batches", STORAGE, token=token, start=start)
 
 
-def told(root: Path) -> list[Stretch]:
+def told(root: Path) -> list[BatchRange]:
     """Return the journal's entries for the next run."""
     journal = read_journal(StorePaths(root).writer / "batches", StorePaths(root).abort)
     return [] if journal is None else journal.stretches
@@ -97,7 +97,7 @@ def told(root: Path) -> list[Stretch]:
 def test_journal_tells_what_was_written_last(tmp_path: Path) -> None:
     """Entries are ascending, and at most as many as the ring holds."""
     journal = open_journal(tmp_path)
-    written = [Stretch(i * 10, i * 10 + 10, i) for i in range(70_000)]
+    written = [BatchRange(i * 10, i * 10 + 10, i) for i in range(70_000)]
     for first in range(0, 70_000, 700):
         journal.write(written[first : first + 700])
     journal.close()
@@ -107,19 +107,19 @@ def test_journal_tells_what_was_written_last(tmp_path: Path) -> None:
 def test_forgotten_batches_are_not_told(tmp_path: Path) -> None:
     """Batches that were undone are gone, and batches in their place count."""
     journal = open_journal(tmp_path)
-    journal.write([Stretch(0, 10, 1)])
-    journal.write([Stretch(10, 500, 2), Stretch(500, 600, 3)])
+    journal.write([BatchRange(0, 10, 1)])
+    journal.write([BatchRange(10, 500, 2), BatchRange(500, 600, 3)])
     journal.forget(2)
-    assert told(tmp_path) == [Stretch(0, 10, 1)]
-    journal.write([Stretch(10, 20, 4)])
+    assert told(tmp_path) == [BatchRange(0, 10, 1)]
+    journal.write([BatchRange(10, 20, 4)])
     journal.close()
-    assert told(tmp_path) == [Stretch(0, 10, 1), Stretch(10, 20, 4)]
+    assert told(tmp_path) == [BatchRange(0, 10, 1), BatchRange(10, 20, 4)]
 
 
 def test_journal_of_another_run_tells_nothing(tmp_path: Path) -> None:
     """A broker that opened the store since created `abort` anew: the journal may no longer be true."""
     journal = open_journal(tmp_path)
-    journal.write([Stretch(0, 10, 1)])
+    journal.write([BatchRange(0, 10, 1)])
     journal.close()
     abort = StorePaths(tmp_path).abort
     for content in (b"4711", b"4711 " + bytes(16).hex().encode(), b"", b"4711 no-token"):
@@ -132,25 +132,27 @@ def test_journal_of_another_run_tells_nothing(tmp_path: Path) -> None:
 def test_a_copied_store_keeps_its_journal(tmp_path: Path) -> None:
     """The content of `abort` identifies the run, not the file's place or time."""
     journal = open_journal(tmp_path / "store", start=7)
-    journal.write([Stretch(7, 10, 1)])
+    journal.write([BatchRange(7, 10, 1)])
     journal.close()
     shutil.copytree(tmp_path / "store", tmp_path / "copy", copy_function=shutil.copyfile)
     copied = StorePaths(tmp_path / "copy")
-    assert read_journal(copied.writer / "batches", copied.abort) == Journal(7, [Stretch(7, 10, 1)], has_wrapped=False)
+    assert read_journal(copied.writer / "batches", copied.abort) == Journal(
+        7, [BatchRange(7, 10, 1)], has_wrapped=False
+    )
 
 
 def test_torn_entries_are_skipped(tmp_path: Path) -> None:
     """An entry with a wrong check is ignored, whichever byte is wrong; a torn head invalidates the journal."""
     journal = open_journal(tmp_path)
-    journal.write([Stretch(0, 10, 1), Stretch(10, 20, 2)])
+    journal.write([BatchRange(0, 10, 1), BatchRange(10, 20, 2)])
     journal.close()
     path = StorePaths(tmp_path).writer / "batches"
     whole = path.read_bytes()
     for at in range(64, 96):
         path.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
-        assert told(tmp_path) == [Stretch(0, 10, 1)]
+        assert told(tmp_path) == [BatchRange(0, 10, 1)]
     path.write_bytes(whole[:80])
-    assert told(tmp_path) == [Stretch(0, 10, 1)]
+    assert told(tmp_path) == [BatchRange(0, 10, 1)]
     for at in range(28):
         path.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
         assert read_journal(path, StorePaths(tmp_path).abort) is None
@@ -162,10 +164,10 @@ class Row(NamedTuple):
     paths: StorePaths
     log: MappedFileQueue
 
-    def stretch(self, start: int, end: int) -> Stretch:
-        return Stretch(start, end, zlib.crc32(self.log.read(start, end - start)))
+    def stretch(self, start: int, end: int) -> BatchRange:
+        return BatchRange(start, end, zlib.crc32(self.log.read(start, end - start)))
 
-    def end(self, *stretches: Stretch, start: int = 0, floor: int = 0) -> int:
+    def end(self, *stretches: BatchRange, start: int = 0, floor: int = 0) -> int:
         journal = open_journal(self.paths.root, start=start)
         journal.write(list(stretches))
         journal.close()
@@ -201,7 +203,7 @@ def test_a_batch_that_was_not_told_in_time_is_torn(row: Row) -> None:
 
 def test_below_the_floor_nothing_is_asked(row: Row) -> None:
     """Damage there is reported in the ledger. The same holds for data from before the run."""
-    torn = Stretch(0, 100, 1)
+    torn = BatchRange(0, 100, 1)
     assert row.end(torn, row.stretch(100, 200), floor=100) == 200
     assert row.end(torn, row.stretch(100, 200), floor=50) == 200
     assert row.end(row.stretch(100, 200), start=100) == 200

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from tests.built_store import BuiltStore
 from tests.integration.spark.conftest import spark
-from tidemark.archive.options import ArchiveOptions, Source
+from tidemark.archive.options import ArchiveOptions, ArchiveSource
 from tidemark.archive.run import Archived, run_archive
 
 __all__ = ["spark"]
@@ -33,7 +33,7 @@ class Case(NamedTuple):
         """Run the archive once."""
         report = on_progress or (lambda step, done, total: None)
         return run_archive(
-            Source(self.store.root),
+            ArchiveSource(self.store.root),
             self.folder,
             ArchiveOptions(**options),
             lambda: contextlib.nullcontext(self.spark),

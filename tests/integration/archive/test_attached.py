@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from tests.built_store import BuiltStore
 from tests.integration.attach.attached import attach, look_at
 from tidemark.archive.against import compare_with_store
-from tidemark.archive.options import ArchiveOptions, Source
+from tidemark.archive.options import ArchiveOptions, ArchiveSource
 from tidemark.archive.run import run_archive
 from tidemark.archive.verify import verify_archive
 
@@ -21,7 +21,7 @@ def test_an_attached_brokers_messages_are_archived(spark: SparkSession, tmp_path
     """The broker keeps writing; nothing of its directory is changed."""
     broker, folder = BuiltStore(tmp_path / "broker", marked=False), tmp_path / "archive"
     broker.topic("orders", queues=2)
-    source = Source(broker.root, tmp_path / "state")
+    source = ArchiveSource(broker.root, tmp_path / "state")
     with attach(broker.root, tmp_path / "state") as attached:
         for rows in (10, 20):
             for number in range(10):

@@ -15,10 +15,10 @@ import pytest
 from tests.integration.conftest import QUEUES, Served
 from tests.integration.consumer.test_consumer import take
 from tidemark.cli.reading import message_pages as pulling
-from tidemark.cli.reading.queue_places import Place, PlaceKind
+from tidemark.cli.reading.queue_places import PlaceKind, StartPlace
 from tidemark.client import AsyncConsumer, Consumer, Query, ReceivedMessage, TopicQueue
 from tidemark.client.consumer import queue_assignment as assigned
-from tidemark.client.consumer.group_member import Membership
+from tidemark.client.consumer.group_member import GroupMember
 from tidemark.client.consumer.handout import Handout
 from tidemark.errors import ForkedProcessError, OffsetOutOfRangeError
 
@@ -164,7 +164,7 @@ def test_filters_and_start_of_a_consumer_hold_back_no_retry(served: Served, star
     served.put(b"filtered out", TAGS="other")
     source: dict[str, Any] = {"store": served.store.root} if from_files else {}
     with Consumer("orders", group="g", url=served.url, tag="own", where={"n": "1"}, start=start, **source) as consumer:
-        assert isinstance(consumer._assigned, Membership)
+        assert isinstance(consumer._assigned, GroupMember)
         consumer._assigned.add_retry_topics()
         assert [message.body for message in take(consumer, 2, timeout_s=2)] == [b"retry"]
 
@@ -286,7 +286,7 @@ def test_the_command_line_follows_a_younger_queue_from_its_beginning(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pulling, "_NEW_QUEUES_S", 0.2)
-    latest = Place(PlaceKind.LATEST)
+    latest = StartPlace(PlaceKind.LATEST)
     served.put(b"old")
     with Query(served.url) as query:
         spans = pulling.spans_of(query, "orders", [], latest, None, follow=True)

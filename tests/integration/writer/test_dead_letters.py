@@ -9,7 +9,7 @@ import pytest
 
 from tests.builders import properties, wire_batch
 from tidemark.client import Producer
-from tidemark.client.consumer.retry_later import SendBack
+from tidemark.client.consumer.retry_later import RetryLater
 from tidemark.client.received_message import ReceivedMessage
 from tidemark.format.properties import decode_properties
 from tidemark.v1 import commit_log_pb2 as pb
@@ -132,7 +132,7 @@ def test_greater_limit_of_a_consumer_counts(tmp_path: Path) -> None:
         "orders", 0, 7, b"body", None, (), {}, "id", "place", 0, 0, 0, 0, 0, 16, "127.0.0.1:1", "127.0.0.1:2"
     )
     with RunningWriter(tmp_path) as writer, Producer(writer.address) as producer:
-        SendBack(producer, "g", max_attempts=20, first_delay_level=1).send(message)
+        RetryLater(producer, "g", max_attempts=20, first_delay_level=1).send(message)
     (record,) = stored_records(tmp_path)
     found = decode_properties(record.properties)
     assert (record.reconsume_times, found["REAL_TOPIC"], found["MAX_RECONSUME_TIMES"]) == (17, RETRY, "20")

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 from unittest import mock
 
 from tidemark.client import AsyncConsumer, ReceivedMessage, TopicQueue
-from tidemark.client.consumer.group_member import Membership
-from tidemark.client.consumer.retry_later import SendBack
+from tidemark.client.consumer.group_member import GroupMember
+from tidemark.client.consumer.retry_later import RetryLater
 
 
 class Mutation(NamedTuple):
@@ -22,23 +22,23 @@ class Mutation(NamedTuple):
 
 def _commit_ahead() -> None:
     """Commit one message more than was handed out."""
-    commit = Membership.commit
+    commit = GroupMember.commit
 
-    def mutated(self: Membership, offsets: Mapping[TopicQueue, int]) -> None:
+    def mutated(self: GroupMember, offsets: Mapping[TopicQueue, int]) -> None:
         commit(self, {queue: offset + 1 for queue, offset in offsets.items()})
 
-    mock.patch.object(Membership, "commit", mutated).start()
+    mock.patch.object(GroupMember, "commit", mutated).start()
 
 
 def _drop_retries() -> None:
     """Finish every fifth failed message without sending it back."""
-    send, count = SendBack.send, itertools.count(1)
+    send, count = RetryLater.send, itertools.count(1)
 
-    def mutated(self: SendBack, message: ReceivedMessage) -> None:
+    def mutated(self: RetryLater, message: ReceivedMessage) -> None:
         if next(count) % 5:
             send(self, message)
 
-    mock.patch.object(SendBack, "send", mutated).start()
+    mock.patch.object(RetryLater, "send", mutated).start()
 
 
 def _ignore_seeks() -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from tidemark.access.right import Action, Kind, on_topic
+from tidemark.access.right import Action, ResourceKind, on_topic
 
 
 @pytest.mark.parametrize("name", ["%RETRY%billing", "%RETRY%billing+orders", "%DLQ%billing"])
 def test_topics_of_a_group_need_the_right_to_consume_for_it(name: str) -> None:
     right = on_topic(name, Action.PUB)
-    assert (right.kind, right.name, right.actions) == (Kind.GROUP, "billing", (Action.PUB, Action.SUB))
+    assert (right.kind, right.name, right.actions) == (ResourceKind.GROUP, "billing", (Action.PUB, Action.SUB))
 
 
 def test_other_topics_need_a_right_of_their_own() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tidemark.archive.digest import Digest, Group, differences
+from tidemark.archive.digest import Digest, DigestKey, differences
 from tidemark.archive.layout import lay_out
 
 
@@ -24,13 +24,13 @@ def part_of(group: dict[str, Any], queue_offset: int) -> int:
 def test_a_days_queues_are_cut_into_equal_parts_over_their_edges() -> None:
     """Messages are in the order of queues and offsets; another topic or day begins another part."""
     digests = {
-        Group("a", "2026-01-01", 0): of(30, 5),
-        Group("a", "2026-01-01", 1): of(50),
-        Group("a", "2026-01-02", 0): of(10, 35),
-        Group("b", "2026-01-01", 0): of(1),
+        DigestKey("a", "2026-01-01", 0): of(30, 5),
+        DigestKey("a", "2026-01-01", 1): of(50),
+        DigestKey("a", "2026-01-02", 0): of(10, 35),
+        DigestKey("b", "2026-01-01", 0): of(1),
     }
     layout = lay_out(digests, file_bytes=2_000)
-    groups = {Group(one["topic"], one["day"], one["queue_id"]): one for one in layout.groups.to_pylist()}
+    groups = {DigestKey(one["topic"], one["day"], one["queue_id"]): one for one in layout.groups.to_pylist()}
     assert (layout.parts, layout.full_files) == (4 + 1 + 1, 5)
     found = [
         part_of(groups[group], offset)
@@ -43,7 +43,7 @@ def test_a_days_queues_are_cut_into_equal_parts_over_their_edges() -> None:
 
 def test_no_more_files_than_messages() -> None:
     """The size of the messages does not matter."""
-    assert lay_out({Group("a", "2026-01-01", 0): of(3, size=1 << 22)}, file_bytes=1).parts == 3
+    assert lay_out({DigestKey("a", "2026-01-01", 0): of(3, size=1 << 22)}, file_bytes=1).parts == 3
     assert lay_out({}, file_bytes=1).parts == 0
 
 
@@ -58,7 +58,7 @@ def test_no_more_files_than_messages() -> None:
 )
 def test_digests_differ_in_anything(changes: dict[str, int], said: str) -> None:
     """The difference names the field and the place."""
-    group = Group("a", "2026-01-01", 0)
+    group = DigestKey("a", "2026-01-01", 0)
     assert differences({group: of(5)}, {group: of(5)}) == []
     [(found, text)] = differences({group: of(5)}, {group: of(5)._replace(**changes)})
     assert found == group
@@ -66,6 +66,6 @@ def test_digests_differ_in_anything(changes: dict[str, int], said: str) -> None:
 
 
 def test_groups_of_one_side_alone_are_told() -> None:
-    group = Group("a", "2026-01-01", 0)
+    group = DigestKey("a", "2026-01-01", 0)
     assert [text for _, text in differences({group: of(5)}, {})] == ["only the store has this queue and day"]
     assert [text for _, text in differences({}, {group: of(5)})] == ["only the archive has this queue and day"]

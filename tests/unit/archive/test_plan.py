@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from tests.built_store import BuiltStore
-from tidemark.archive.manifest import ArchivedQueue, Manifest, StoreIdentity
+from tidemark.archive.manifest import ArchivedQueue, ArchiveManifest, StoreIdentity
 from tidemark.archive.options import ArchiveOptions
-from tidemark.archive.plan import Plan, Stretch, make_plan
+from tidemark.archive.plan import OffsetRange, Plan, make_plan
 from tidemark.errors import ArgumentIllegalError, StoreClosedError, StoreContradictionError, TopicNotFoundError
 from tidemark.read.store_reader import StoreReader
 
@@ -30,7 +30,7 @@ def store(tmp_path: Path) -> BuiltStore:
     return built
 
 
-def plan(store: BuiltStore, before: Manifest | None = None, **options: Any) -> Plan:
+def plan(store: BuiltStore, before: ArchiveManifest | None = None, **options: Any) -> Plan:
     reader = StoreReader(store.root, refresh_s=0)
     try:
         return make_plan(reader, ArchiveOptions(**options), before)
@@ -38,10 +38,10 @@ def plan(store: BuiltStore, before: Manifest | None = None, **options: Any) -> P
         reader.watermarks.close()
 
 
-def manifest(*queues: ArchivedQueue, **changes: Any) -> Manifest:
+def manifest(*queues: ArchivedQueue, **changes: Any) -> ArchiveManifest:
     identity = StoreIdentity(store_name="tidemark-0", log_file_size=FILE_SIZE, term=0)
     given = {"written_by": "test", "written_ms": 0, "store": identity, "physical_end": 0, "queues": queues}
-    return Manifest(**{**given, **changes})
+    return ArchiveManifest(**{**given, **changes})
 
 
 def queue(topic: str, queue_id: int, following: int, **facts: Any) -> ArchivedQueue:
@@ -57,9 +57,9 @@ def test_all_is_up_to_the_watermark(store: BuiltStore) -> None:
     """Every queue starts at its beginning; batches are counted by messages."""
     found = plan(store, all_records=True)
     assert found.stretches == [
-        Stretch("batches", 0, 0, 5),
-        Stretch("orders", 0, 0, 30),
-        Stretch("orders", 1, 0, 30),
+        OffsetRange("batches", 0, 0, 5),
+        OffsetRange("orders", 0, 0, 30),
+        OffsetRange("orders", 1, 0, 30),
     ]
     assert (found.start, found.end, found.lost) == (0, store.end, [])
 
@@ -88,7 +88,7 @@ def _places(store: BuiltStore) -> list[int]:
 def test_a_plan_goes_on_where_the_archive_ends(store: BuiltStore) -> None:
     """Queues that are new to the archive start at their beginning."""
     found = plan(store, manifest(queue("orders", 0, 12), queue("batches", 0, 5)), all_records=True)
-    assert found.stretches == [Stretch("orders", 0, 12, 30), Stretch("orders", 1, 0, 30)]
+    assert found.stretches == [OffsetRange("orders", 0, 12, 30), OffsetRange("orders", 1, 0, 30)]
 
 
 def test_what_expired_before_it_was_archived_is_lost(store: BuiltStore) -> None:
@@ -99,8 +99,8 @@ def test_what_expired_before_it_was_archived_is_lost(store: BuiltStore) -> None:
     first = [-(-(kept - n) // 2) for n in range(2)]
     assert 2 < first[0] < 20
     found = plan(store, manifest(queue("orders", 0, 2)), all_records=True)
-    assert found.lost == [Stretch("orders", 0, 2, first[0])]
-    assert found.stretches == [Stretch("orders", 0, first[0], 30), Stretch("orders", 1, first[1], 30)]
+    assert found.lost == [OffsetRange("orders", 0, 2, first[0])]
+    assert found.stretches == [OffsetRange("orders", 0, first[0], 30), OffsetRange("orders", 1, first[1], 30)]
     assert plan(store, manifest(queue("orders", 0, 20)), all_records=True).lost == []
 
 
@@ -141,7 +141,7 @@ def test_the_last_message_may_be_known_or_gone(store: BuiltStore) -> None:
     """If the store no longer has the message, there is nothing to compare."""
     places = _places(store)
     known = queue("orders", 1, 3, last_queue_offset=2, last_physical_offset=places[5])
-    assert Stretch("orders", 1, 3, 30) in plan(store, manifest(known), all_records=True).stretches
+    assert OffsetRange("orders", 1, 3, 30) in plan(store, manifest(known), all_records=True).stretches
     expire(store, 2 * FILE_SIZE)
     assert plan(store, manifest(queue("orders", 1, 3, last_queue_offset=2, last_physical_offset=7))).lost
 

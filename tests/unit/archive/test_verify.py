@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.unit.archive.written import archive_of
-from tidemark.archive.manifest import LeftOut, Manifest, save_manifest
+from tidemark.archive.manifest import ArchiveManifest, LeftOut, save_manifest
 from tidemark.archive.verify import verify_archive
 from tidemark.store.storage import DiskStorage
 
@@ -31,11 +31,11 @@ def twice(path: Path) -> None:
 
 
 @pytest.fixture
-def manifest(tmp_path: Path) -> Manifest:
+def manifest(tmp_path: Path) -> ArchiveManifest:
     return archive_of(tmp_path, "orders", OFFSETS)
 
 
-def test_a_sound_archive_has_no_findings(tmp_path: Path, manifest: Manifest) -> None:
+def test_a_sound_archive_has_no_findings(tmp_path: Path, manifest: ArchiveManifest) -> None:
     """Every byte is read, and every row is counted."""
     told: list[tuple[int, int]] = []
     verified = verify_archive(tmp_path, on_progress=lambda done, total: told.append((done, total)))
@@ -59,7 +59,7 @@ def test_verifying_needs_no_spark() -> None:
     ],
 )
 def test_a_file_that_is_not_what_was_written_is_told(
-    tmp_path: Path, manifest: Manifest, reason: str, change: Callable[[Path], object]
+    tmp_path: Path, manifest: ArchiveManifest, reason: str, change: Callable[[Path], object]
 ) -> None:
     """The finding names the file."""
     path = tmp_path / manifest.files[0].path
@@ -70,7 +70,7 @@ def test_a_file_that_is_not_what_was_written_is_told(
     assert (tmp_path / finding.path).parent == path.parent
 
 
-def test_what_is_no_parquet_is_told(tmp_path: Path, manifest: Manifest) -> None:
+def test_what_is_no_parquet_is_told(tmp_path: Path, manifest: ArchiveManifest) -> None:
     """The manifest agrees with the damaged file."""
     path = tmp_path / manifest.files[0].path
     path.write_bytes(b"PAR1, and nothing else")
@@ -78,7 +78,7 @@ def test_what_is_no_parquet_is_told(tmp_path: Path, manifest: Manifest) -> None:
     assert [finding.reason for finding in verify_archive(tmp_path).findings] == ["FILE_UNREADABLE"]
 
 
-def again(folder: Path, manifest: Manifest, **changes: Any) -> None:
+def again(folder: Path, manifest: ArchiveManifest, **changes: Any) -> None:
     """Save the manifest with the file's current size and hash, and other changes."""
     data = (folder / manifest.files[0].path).read_bytes()
     facts = {"size": len(data), "sha256": hashlib.sha256(data).hexdigest(), **changes}
@@ -87,13 +87,15 @@ def again(folder: Path, manifest: Manifest, **changes: Any) -> None:
 
 
 @pytest.mark.parametrize("name", ["rows", "min_queue_offset", "max_physical_offset", "max_store_timestamp_ms"])
-def test_a_manifest_that_tells_other_rows_or_edges_is_told(tmp_path: Path, manifest: Manifest, name: str) -> None:
+def test_a_manifest_that_tells_other_rows_or_edges_is_told(
+    tmp_path: Path, manifest: ArchiveManifest, name: str
+) -> None:
     """The rows are counted in the file."""
     again(tmp_path, manifest, **{name: 7})
     assert [finding.reason for finding in verify_archive(tmp_path).findings] == ["BOUNDS"]
 
 
-def test_rows_out_of_order_are_told(tmp_path: Path, manifest: Manifest) -> None:
+def test_rows_out_of_order_are_told(tmp_path: Path, manifest: ArchiveManifest) -> None:
     """Readers may rely on the order."""
     path = tmp_path / manifest.files[0].path
     table = pq.ParquetFile(path).read()
@@ -107,7 +109,7 @@ def test_rows_out_of_order_are_told(tmp_path: Path, manifest: Manifest) -> None:
     [(53, 0, []), (54, 0, ["ROWS"]), (52, 0, ["ROWS"]), (54, 1, []), (53, 1, ["ROWS"])],
 )
 def test_a_queue_has_a_row_for_each_offset_but_for_what_was_left_out(
-    tmp_path: Path, manifest: Manifest, following: int, left_out: int, reasons: list[str]
+    tmp_path: Path, manifest: ArchiveManifest, following: int, left_out: int, reasons: list[str]
 ) -> None:
     queue = manifest.queues[0].model_copy(update={"next": following})
     left = LeftOut(topic="orders", queue_id=0, first=53, next=53 + left_out, reason="BODY_CRC")

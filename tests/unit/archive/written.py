@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from tidemark.archive.folder import publish
-from tidemark.archive.manifest import ArchivedFile, ArchivedQueue, Manifest, StoreIdentity, save_manifest
+from tidemark.archive.manifest import ArchivedFile, ArchivedQueue, ArchiveManifest, StoreIdentity, save_manifest
 from tidemark.archive.write import write_parts
 from tidemark.store.storage import DiskStorage
 
@@ -72,11 +72,11 @@ def entry(root: Path, topic: str, offsets: Iterable[int]) -> ArchivedFile:
     return file
 
 
-def archive_of(folder: Path, topic: str, offsets: range) -> Manifest:
+def archive_of(folder: Path, topic: str, offsets: range) -> ArchiveManifest:
     """Write an archive of one file."""
     staging = folder / "staging" / "1"
     files = publish(folder, staging, [entry(staging, topic, offsets)], DiskStorage())
-    manifest = Manifest(
+    manifest = ArchiveManifest(
         written_by="test",
         written_ms=0,
         store=StoreIdentity(store_name="tidemark-0", log_file_size=4096, term=0),

@@ -15,7 +15,7 @@ from tests.unit.store.recording_storage import KilledHere, RecordingStorage
 from tidemark.backup.manifest import load_manifest
 from tidemark.backup.moment import look_at
 from tidemark.backup.restore import restore_backup
-from tidemark.backup.take import Taken, take_backup
+from tidemark.backup.take import BackupResult, take_backup
 from tidemark.backup.verify import verify_backup
 from tidemark.errors import ArgumentIllegalError, CorruptStoreError, StoreClosedError, StoreContradictionError
 from tidemark.index.check.scope import whole_store
@@ -56,7 +56,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "backup"
 
 
-def take(paths: StorePaths, folder: Path, storage: Storage | None = None) -> Taken:
+def take(paths: StorePaths, folder: Path, storage: Storage | None = None) -> BackupResult:
     return take_backup(paths, folder, storage or DiskStorage(), store_name="tidemark-0")
 
 

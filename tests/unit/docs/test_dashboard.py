@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from scripts.dashboard import FILE, PANELS, text
-from tidemark.metrics.table import BY_NAME, Kind
+from tidemark.metrics.table import BY_NAME, MetricKind
 
 ROOT = Path(__file__).parents[3]
 RULES = (ROOT / "deploy" / "prometheus" / "alerts.yml").read_text()
@@ -27,7 +27,7 @@ def test_every_name_is_one_that_is_served(promql: str) -> None:
     """Only histograms have buckets, sums and counts."""
     for name in re.findall(r"\b(?:rocketmq|tidemark)_\w+", promql):
         family = re.sub(r"_(bucket|sum|count)$", "", name)
-        assert name in BY_NAME or BY_NAME[family].kind is Kind.HISTOGRAM
+        assert name in BY_NAME or BY_NAME[family].kind is MetricKind.HISTOGRAM
 
 
 def test_every_alert_has_a_test_and_a_section_of_the_runbook() -> None:

@@ -13,7 +13,7 @@ import pytest
 from services.indexer.pipeline.config import PipelineSettings
 from services.writer.log.queue_offsets import QueueOffsets, Snapshot, save_snapshot
 from tests import builders
-from tidemark.backup.manifest import BackedFile, Manifest, save_manifest
+from tidemark.backup.manifest import BackedFile, BackupManifest, save_manifest
 from tidemark.format import (
     batch_consume_queue,
     consume_queue,
@@ -185,7 +185,7 @@ def test_the_format_file_has_the_keys_told(tmp_path: Path) -> None:
 
 def test_the_manifest_has_the_keys_told(tmp_path: Path) -> None:
     """This covers the keys of the backup and of each of its files."""
-    save_manifest(tmp_path, Manifest("s", 1, 0, 0, 1, 2, (BackedFile("p", "q", 3, "f"),)), DiskStorage())
+    save_manifest(tmp_path, BackupManifest("s", 1, 0, 0, 1, 2, (BackedFile("p", "q", 3, "f"),)), DiskStorage())
     content = orjson.loads((tmp_path / "manifest.json").read_bytes())
     rows = tables(12)[0]
     assert keys(rows) == list(content)

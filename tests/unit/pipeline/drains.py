@@ -20,16 +20,16 @@ import pytest
 from services.indexer.pipeline import local_drain
 from services.indexer.pipeline.config import PipelineSettings
 from services.indexer.pipeline.plan import EpochPlan, make_plan
-from services.indexer.pipeline.shards.shard_builder import Progress
+from services.indexer.pipeline.shards.shard_builder import ShardProgress
 from tidemark.errors import CorruptStoreError
 
 
-def drain(root: Path, task: Callable[[int], Progress]) -> list[dict[str, Any]]:
+def drain(root: Path, task: Callable[[int], ShardProgress]) -> list[dict[str, Any]]:
     """Drain with two tasks, each of which calls *task* with its shard instead of running an epoch."""
     plan = make_plan(PipelineSettings(store_root=root, once=True, spark=False))
     assert plan.all_shards == 2
 
-    def run(_: EpochPlan, *, shard: int, follower: int) -> Progress:
+    def run(_: EpochPlan, *, shard: int, follower: int) -> ShardProgress:
         return task(shard)
 
     with patch.object(local_drain, "run_epoch", run):
@@ -38,7 +38,7 @@ def drain(root: Path, task: Callable[[int], Progress]) -> list[dict[str, Any]]:
 
 def each_task_is_a_process_and_a_row(root: Path) -> None:
     """Expect the rows in the order of the shards."""
-    rows = drain(root, lambda shard: Progress(0, shard, records=os.getpid()))
+    rows = drain(root, lambda shard: ShardProgress(0, shard, records=os.getpid()))
     assert [row["shard"] for row in rows] == [0, 1]
     assert len({os.getpid(), *(row["records"] for row in rows)}) == 3
 
@@ -46,12 +46,12 @@ def each_task_is_a_process_and_a_row(root: Path) -> None:
 def failure_of_a_task_is_raised_after_all_tasks(root: Path) -> None:
     """Expect the failure with its facts; the caller then releases its locks."""
 
-    def task(shard: int) -> Progress:
+    def task(shard: int) -> ShardProgress:
         if shard == 0:
             raise CorruptStoreError("broken", path="there")
         time.sleep(0.5)
         (root / "ended").touch()
-        return Progress(0, shard)
+        return ShardProgress(0, shard)
 
     with pytest.raises(CorruptStoreError) as raised:
         drain(root, task)
@@ -62,10 +62,10 @@ def failure_of_a_task_is_raised_after_all_tasks(root: Path) -> None:
 def killed_task_is_an_error(root: Path) -> None:
     """Expect that the drain does not wait for it."""
 
-    def task(shard: int) -> Progress:
+    def task(shard: int) -> ShardProgress:
         if shard == 1:
             os.kill(os.getpid(), signal.SIGKILL)
-        return Progress(0, shard)
+        return ShardProgress(0, shard)
 
     with pytest.raises(RuntimeError, match="task 1 was killed"):
         drain(root, task)

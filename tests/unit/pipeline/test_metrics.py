@@ -11,7 +11,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from services.indexer.pipeline.config import PipelineSettings
 from services.indexer.pipeline.metrics import PipelineMetrics
 from services.indexer.pipeline.plan import make_plan
-from services.indexer.pipeline.shards.shard_builder import Progress
+from services.indexer.pipeline.shards.shard_builder import ShardProgress
 from tidemark.metrics.buckets import Buckets
 
 
@@ -22,7 +22,7 @@ def lines(metrics: PipelineMetrics) -> list[str]:
 
 
 def row(shard: int, **fields: Any) -> dict[str, Any]:
-    return asdict(Progress(0, shard, **fields))
+    return asdict(ShardProgress(0, shard, **fields))
 
 
 def test_epochs_add_up(tmp_path: Path) -> None:

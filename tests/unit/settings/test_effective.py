@@ -7,7 +7,7 @@ from pydantic import Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from tidemark.settings.door import SettingsRefusedError, read_settings
-from tidemark.settings.effective import Setting, Source, effective
+from tidemark.settings.effective import Setting, SettingSource, effective
 
 SECRET = "correct horse battery staple"
 
@@ -21,10 +21,12 @@ class SomeSettings(BaseSettings):
 
 @pytest.mark.parametrize(
     ("arguments", "source"),
-    [(None, Source.ENVIRONMENT), ([], Source.DEFAULT), (["--token", SECRET], Source.COMMAND_LINE)],
+    [(None, SettingSource.ENVIRONMENT), ([], SettingSource.DEFAULT), (["--token", SECRET], SettingSource.COMMAND_LINE)],
     ids=str,
 )
-def test_a_secret_is_never_shown(monkeypatch: pytest.MonkeyPatch, arguments: list[str] | None, source: Source) -> None:
+def test_a_secret_is_never_shown(
+    monkeypatch: pytest.MonkeyPatch, arguments: list[str] | None, source: SettingSource
+) -> None:
     """The source does not matter."""
     if arguments is None:
         monkeypatch.setenv("TIDEMARK_TOKEN", SECRET)

@@ -10,10 +10,10 @@ import pytest
 from tests.soak.checker import DRAINED, RULES
 from tests.soak.groups.mutations import MUTATIONS
 from tidemark.client import AsyncConsumer
-from tidemark.client.consumer.group_member import Membership
-from tidemark.client.consumer.retry_later import SendBack
+from tidemark.client.consumer.group_member import GroupMember
+from tidemark.client.consumer.retry_later import RetryLater
 
-PATCHED = (Membership, SendBack, AsyncConsumer)
+PATCHED = (GroupMember, RetryLater, AsyncConsumer)
 
 
 @pytest.fixture(autouse=True)

@@ -12,7 +12,7 @@ from tidemark.client.received_message import TopicQueue
 from tidemark.errors import OffsetOutOfRangeError, OffsetTooSmallError, QueueIllegalError, TopicNotFoundError
 from tidemark.read.lookup.key_places import QueuePlace
 from tidemark.read.messages.message_columns import SCHEMA
-from tidemark.spark.source.log import Bounds, Page
+from tidemark.spark.source.log import Bounds, MessagePage
 
 
 class FakeMessage(NamedTuple):
@@ -95,7 +95,7 @@ class FakeLog:
         """Return the end; every message has one byte."""
         return min(end, start + max_bytes)
 
-    def pages(self, queue: TopicQueue, start: int, end: int, *, tags: frozenset[str] | None) -> Iterator[Page]:
+    def pages(self, queue: TopicQueue, start: int, end: int, *, tags: frozenset[str] | None) -> Iterator[MessagePage]:
         while start < end:
             self.on_page(start)
             bounds = self.bounds(queue)
@@ -129,9 +129,9 @@ class FakeLog:
             raise (QueueIllegalError if known else TopicNotFoundError)(f"there is no {queue}")
         return self.queues[queue]
 
-    def _page(self, queue: TopicQueue, offsets: range, tags: frozenset[str] | None) -> Page:
+    def _page(self, queue: TopicQueue, offsets: range, tags: frozenset[str] | None) -> MessagePage:
         found = [one for one in self._messages(queue) if one.queue_offset in offsets]
         right = [one for one in found if one.queue_offset not in self.damaged]
         damage = [f"BODY_CRC at queue offset {one.queue_offset}" for one in found if one not in right]
         shown = [one for one in right if tags is None or one.tag in tags]
-        return Page(message_batch(shown), offsets.stop, damage)
+        return MessagePage(message_batch(shown), offsets.stop, damage)

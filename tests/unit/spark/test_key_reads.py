@@ -19,7 +19,7 @@ from tidemark.read.store_reader import StoreReader
 from tidemark.spark.columns import SCHEMA
 from tidemark.spark.source.batch_reader import BatchReader
 from tidemark.spark.source.file_log import FileLog
-from tidemark.spark.source.log import Page
+from tidemark.spark.source.log import MessagePage
 from tidemark.spark.source.ranges import QueueRange
 from tidemark.spark.source.service_log import ServiceLog
 from tidemark.spark.source.source_options import SourceOptions, read_options
@@ -123,11 +123,11 @@ def test_nothing_but_the_places_is_read(
     index_is_told(store)
     asked: list[tuple[TopicQueue, int, int]] = []
     for kind in (FileLog, ServiceLog):
-        pages: Callable[..., Iterator[Page]] = kind.pages
+        pages: Callable[..., Iterator[MessagePage]] = kind.pages
 
         def told(
             self: Any, queue: TopicQueue, start: int, end: int, *, pages: Any = pages, **more: Any
-        ) -> Iterator[Page]:
+        ) -> Iterator[MessagePage]:
             asked.append((queue, start, end))
             yield from pages(self, queue, start, end, **more)
 

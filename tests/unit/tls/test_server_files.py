@@ -11,10 +11,10 @@ import pytest
 
 from tests.certificates import Authority, Pair
 from tidemark.errors import TlsFilesError
-from tidemark.tls.server_files import ClientAuth, Loaded, ServerFiles
+from tidemark.tls.server_files import ClientAuth, LoadedCertificates, ServerFiles
 
 
-def load(pair: Pair, client_ca: Path | None = None, client_auth: ClientAuth = ClientAuth.NONE) -> Loaded:
+def load(pair: Pair, client_ca: Path | None = None, client_auth: ClientAuth = ClientAuth.NONE) -> LoadedCertificates:
     return ServerFiles(pair.cert, pair.key, client_ca, client_auth).load()
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from services.writer.retention_policy import MOST_FILES, DiskUse, LogFile, RetentionPolicy, files_to_delete
+from services.writer.retention_policy import MOST_FILES, DiskUse, ExpiredLogFile, RetentionPolicy, files_to_delete
 
 HOUR_MS = 3_600_000
 NOW_MS = 1_000 * HOUR_MS
@@ -16,11 +16,11 @@ KEEP_ALL = RetentionPolicy(0, 0)
 TEN_HOURS = RetentionPolicy(10 * HOUR_MS, 0)
 
 
-def table(*ages_h: float | None) -> Iterator[LogFile]:
+def table(*ages_h: float | None) -> Iterator[ExpiredLogFile]:
     """Yield files whose newest records have these ages in hours."""
     for i, age_h in enumerate(ages_h):
         newest_ms = None if age_h is None else round(NOW_MS - age_h * HOUR_MS)
-        yield LogFile(i * SIZE, (i + 1) * SIZE, newest_ms, SIZE)
+        yield ExpiredLogFile(i * SIZE, (i + 1) * SIZE, newest_ms, SIZE)
 
 
 def deleted(policy: RetentionPolicy, *ages_h: float | None, disk: DiskUse = ROOMY) -> int:
@@ -91,7 +91,7 @@ def test_no_file_is_looked_at_behind_the_first_that_stays() -> None:
     """Reading an age costs a walk over the file."""
     looked = []
 
-    def files() -> Iterator[LogFile]:
+    def files() -> Iterator[ExpiredLogFile]:
         for file in table(11, 9, 11, 11):
             looked.append(file.start)
             yield file

@@ -63,7 +63,7 @@ def run(
     A run adds the messages that have arrived since the last run. It reads the written files again and compares them
     with the store before it lists them in OUT/manifest.json. A failed or killed run leaves the previous archive intact.
     """
-    from tidemark.archive.options import ArchiveOptions, Source
+    from tidemark.archive.options import ArchiveOptions, ArchiveSource
     from tidemark.archive.run import run_archive
     from tidemark.errors import ArgumentIllegalError
     from tidemark.store.paths import StorePaths
@@ -83,7 +83,11 @@ def run(
     )
     with job_progress(quiet=output is Output.JSON) as progress:
         archived = run_archive(
-            Source(directory, state), destination, options, lambda: _session(master, settings), on_progress=progress
+            ArchiveSource(directory, state),
+            destination,
+            options,
+            lambda: _session(master, settings),
+            on_progress=progress,
         )
     if output is Output.JSON:
         print_json(_document(archived))

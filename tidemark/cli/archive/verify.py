@@ -14,8 +14,8 @@ from tidemark.cli.terminal.output import Output, OutputOption, print_json
 
 if TYPE_CHECKING:
     from tidemark.archive.against import Compared
-    from tidemark.archive.manifest import Manifest
-    from tidemark.archive.verify import Finding, Verified
+    from tidemark.archive.manifest import ArchiveManifest
+    from tidemark.archive.verify import ArchiveFault, ArchiveVerification
 
 
 def verify(
@@ -60,7 +60,7 @@ def verify(
 
 def _compare(
     archive: Path,
-    manifest: Manifest,
+    manifest: ArchiveManifest,
     against: Path,
     state: Path | None,
     master: str,
@@ -68,14 +68,16 @@ def _compare(
     quiet: bool,
 ) -> Compared:
     from tidemark.archive.against import compare_with_store
-    from tidemark.archive.options import Source
+    from tidemark.archive.options import ArchiveSource
     from tidemark.archive.session import spark_session
 
     with spark_session(master, settings) as session, job_progress(quiet=quiet) as progress:
-        return compare_with_store(session, archive, manifest, Source(against, state), on_progress=progress)
+        return compare_with_store(session, archive, manifest, ArchiveSource(against, state), on_progress=progress)
 
 
-def _document(verified: Verified, compared: Compared | None, findings: list[Finding]) -> dict[str, object]:
+def _document(
+    verified: ArchiveVerification, compared: Compared | None, findings: list[ArchiveFault]
+) -> dict[str, object]:
     manifest = verified.manifest
     return {
         "store_name": manifest.store.store_name,
@@ -89,7 +91,7 @@ def _document(verified: Verified, compared: Compared | None, findings: list[Find
     }
 
 
-def _print_text(verified: Verified, compared: Compared | None, findings: list[Finding]) -> None:
+def _print_text(verified: ArchiveVerification, compared: Compared | None, findings: list[ArchiveFault]) -> None:
     from rich.console import Console
 
     console = Console(highlight=False, soft_wrap=True)

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tidemark.cli.health.doctor_services import ask_health, clock_check, query_check, writer_check
-from tidemark.cli.health.finding import Finding, Level
+from tidemark.cli.health.finding import DoctorFinding, Level
 from tidemark.errors import StoreContradictionError
 from tidemark.local.java import REMEDY, java_command, require_java
 from tidemark.version import program_version
@@ -30,7 +30,7 @@ _SLOW_SYNC_MS = 20.0
 _LITTLE_MEMORY_BYTES = 1 << 30  # for the three services, Spark's driver at its default, and a margin
 
 
-def all_checks(data: Path, writer: str | None, query: str | None) -> Iterator[Finding]:
+def all_checks(data: Path, writer: str | None, query: str | None) -> Iterator[DoctorFinding]:
     """Yield every check. data: directory of a store, existing or planned; writer, query: addresses, None: defaults."""
     yield python_check()
     yield java_check()
@@ -46,37 +46,37 @@ def all_checks(data: Path, writer: str | None, query: str | None) -> Iterator[Fi
     yield memory_check()
 
 
-def python_check() -> Finding:
+def python_check() -> DoctorFinding:
     """Check Python's version."""
     text = f"{platform.python_version()} ({sys.executable})"
     if sys.version_info >= _LEAST_PYTHON:
-        return Finding(Level.OK, "python", text)
-    return Finding(Level.FAIL, "python", text, "install Python 3.11 or later")
+        return DoctorFinding(Level.OK, "python", text)
+    return DoctorFinding(Level.FAIL, "python", text, "install Python 3.11 or later")
 
 
-def java_check() -> Finding:
+def java_check() -> DoctorFinding:
     """Check the Java that Spark would start; a client needs none."""
     level = Level.WARN if _version("pyspark") is None else Level.FAIL
     try:
         version = require_java()
     except StoreContradictionError as error:
-        return Finding(level, "java", error.message.removesuffix(f"; {REMEDY}"), REMEDY)
-    return Finding(Level.OK, "java", f"{version} ({shutil.which(java_command())})")
+        return DoctorFinding(level, "java", error.message.removesuffix(f"; {REMEDY}"), REMEDY)
+    return DoctorFinding(Level.OK, "java", f"{version} ({shutil.which(java_command())})")
 
 
-def package_checks() -> Iterator[Finding]:
+def package_checks() -> Iterator[DoctorFinding]:
     """Check the versions of installed packages, and report missing ones."""
-    yield Finding(Level.OK, "tidemark", program_version())
+    yield DoctorFinding(Level.OK, "tidemark", program_version())
     for name, packages in (("client", _CLIENT), ("services", _SERVICES)):
         versions = {package: _version(package) for package in packages}
         text = ", ".join(f"{package} {version}" for package, version in versions.items() if version)
         missing = [package for package, version in versions.items() if version is None]
         if not missing:
-            yield Finding(Level.OK, name, text)
+            yield DoctorFinding(Level.OK, name, text)
             continue
         level, extra = (Level.FAIL, "client") if name == "client" else (Level.WARN, "all")
         note = "" if name == "client" else "; a client does not need them"
-        yield Finding(
+        yield DoctorFinding(
             level, name, f"not installed: {', '.join(missing)}{note}", f"pip install 'tidemark[{extra}]' installs them"
         )
 
@@ -86,29 +86,29 @@ def nearest_folder(data: Path) -> Path:
     return next(folder for folder in (data.absolute(), *data.absolute().parents) if folder.is_dir())
 
 
-def disk_check(folder: Path) -> Finding:
+def disk_check(folder: Path) -> DoctorFinding:
     """Check the free space at the store."""
     usage = shutil.disk_usage(folder)
     text = f"{usage.free / 1e9:,.1f} GB free of {usage.total / 1e9:,.1f} GB at {folder}"
     if usage.free < _LEAST_FREE_BYTES:
-        return Finding(Level.FAIL, "disk", text, "free some space: the writer refuses appends")
+        return DoctorFinding(Level.FAIL, "disk", text, "free some space: the writer refuses appends")
     if usage.free < _LITTLE_FREE_BYTES:
-        return Finding(Level.WARN, "disk", text, "little space: set TIDEMARK_RETENTION_HOURS, or free some space")
-    return Finding(Level.OK, "disk", text)
+        return DoctorFinding(Level.WARN, "disk", text, "little space: set TIDEMARK_RETENTION_HOURS, or free some space")
+    return DoctorFinding(Level.OK, "disk", text)
 
 
-def sync_check(folder: Path) -> Finding:
+def sync_check(folder: Path) -> DoctorFinding:
     """Measure fdatasync at the store: an append in flush mode `sync` waits for one."""
     try:
         times_ms = sync_times_ms(folder)
     except OSError as error:
-        return Finding(Level.FAIL, "fdatasync", f"{folder}: {error}", "choose another folder with --data")
+        return DoctorFinding(Level.FAIL, "fdatasync", f"{folder}: {error}", "choose another folder with --data")
     median, longest = statistics.median(times_ms), max(times_ms)
     text = f"median {median:.2f} ms, at most {longest:.2f} ms, of {_SYNCS} at {folder}"
     if median > _SLOW_SYNC_MS:
         step = "every append in flush mode `sync` waits this long: use a faster disk, or send batches"
-        return Finding(Level.WARN, "fdatasync", text, step)
-    return Finding(Level.OK, "fdatasync", text)
+        return DoctorFinding(Level.WARN, "fdatasync", text, step)
+    return DoctorFinding(Level.OK, "fdatasync", text)
 
 
 def sync_times_ms(folder: Path) -> list[float]:
@@ -123,17 +123,19 @@ def sync_times_ms(folder: Path) -> list[float]:
     return times_ms
 
 
-def memory_check() -> Finding:
+def memory_check() -> DoctorFinding:
     """Check the available memory."""
     told = Path("/proc/meminfo").read_text() if Path("/proc/meminfo").exists() else ""
     found = re.search(r"^MemAvailable:\s+(\d+) kB", told, re.MULTILINE)
     if found is None:
-        return Finding(Level.WARN, "memory", "unknown: /proc/meminfo has no MemAvailable", "Tidemark runs on Linux")
+        return DoctorFinding(
+            Level.WARN, "memory", "unknown: /proc/meminfo has no MemAvailable", "Tidemark runs on Linux"
+        )
     available = int(found[1]) * 1024
     text = f"{available / 1e9:,.1f} GB available"
     if available < _LITTLE_MEMORY_BYTES:
-        return Finding(Level.WARN, "memory", text, "little memory for three services, one of which runs Spark")
-    return Finding(Level.OK, "memory", text)
+        return DoctorFinding(Level.WARN, "memory", text, "little memory for three services, one of which runs Spark")
+    return DoctorFinding(Level.OK, "memory", text)
 
 
 def _version(package: str) -> str | None:

@@ -9,7 +9,7 @@ import time
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from tidemark.cli.health.finding import Finding, Level
+from tidemark.cli.health.finding import DoctorFinding, Level
 from tidemark.cli.terminal.service_addresses import DEFAULT_QUERY_URL, DEFAULT_WRITER_ADDRESS
 from tidemark.tls.credentials import TLS_SCHEME, Credentials
 
@@ -27,22 +27,22 @@ class Heard(NamedTuple):
     is_free: bool = False
 
 
-def writer_check(address: str | None) -> Finding:
+def writer_check(address: str | None) -> DoctorFinding:
     """Check the writer's address: a writer, a free port, or another program."""
     from tidemark.client import Producer
     from tidemark.errors import StoreError
 
     where = address or DEFAULT_WRITER_ADDRESS
     if is_refused(where):
-        return Finding(Level.OK, "writer", f"{where}: the port is free; start a writer with `tidemark serve`")
+        return DoctorFinding(Level.OK, "writer", f"{where}: the port is free; start a writer with `tidemark serve`")
     with Producer(address, timeout_s=_TIMEOUT_S) as producer:
         try:
             info = producer.log_info()
         except StoreError as error:
             problem = error.message
         else:
-            return Finding(Level.OK, "writer", f"{where} answers: store {info.store_name}, term {info.term}")
-    return Finding(
+            return DoctorFinding(Level.OK, "writer", f"{where} answers: store {info.store_name}, term {info.term}")
+    return DoctorFinding(
         Level.FAIL,
         "writer",
         f"{where} does not answer as a writer: {problem}",
@@ -85,14 +85,14 @@ def ask_health(url: str | None) -> tuple[str, Heard]:
         connection.close()
 
 
-def query_check(url: str, heard: Heard) -> Finding:
+def query_check(url: str, heard: Heard) -> DoctorFinding:
     """Check the query service's URL: a query service, a free port, or another program."""
     if heard.status == http.client.OK:
-        return Finding(Level.OK, "query", f"{url} answers")
+        return DoctorFinding(Level.OK, "query", f"{url} answers")
     if heard.is_free:
-        return Finding(Level.OK, "query", f"{url}: the port is free; start a query service with `tidemark serve`")
+        return DoctorFinding(Level.OK, "query", f"{url}: the port is free; start a query service with `tidemark serve`")
     problem = heard.problem or f"HTTP {heard.status}"
-    return Finding(
+    return DoctorFinding(
         Level.FAIL,
         "query",
         f"{url} does not answer as a query service: {problem}",
@@ -100,15 +100,15 @@ def query_check(url: str, heard: Heard) -> Finding:
     )
 
 
-def clock_check(heard: Heard) -> Finding:
+def clock_check(heard: Heard) -> DoctorFinding:
     """Compare this machine's clock with that of the query service."""
     try:
         there = email.utils.parsedate_to_datetime(heard.date or "").timestamp()
     except ValueError:
-        return Finding(Level.OK, "clock", "not compared: no query service has answered with a time")
+        return DoctorFinding(Level.OK, "clock", "not compared: no query service has answered with a time")
     apart = abs(time.time() - there)
     if apart < _CLOCK_WARN_S:
-        return Finding(Level.OK, "clock", "equal to the query service's within two seconds")
+        return DoctorFinding(Level.OK, "clock", "equal to the query service's within two seconds")
     level = Level.FAIL if apart >= _CLOCK_FAIL_S else Level.WARN
     step = "offsets by time and retention use the writer's clock: synchronise both (chrony, systemd-timesyncd)"
-    return Finding(level, "clock", f"{apart:,.0f} s from the query service's clock", step)
+    return DoctorFinding(level, "clock", f"{apart:,.0f} s from the query service's clock", step)

@@ -1,4 +1,4 @@
-"""Finding: one line of `doctor`."""
+"""DoctorFinding: one line of `doctor`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Level(enum.Enum):
     FAIL = "fail"
 
 
-class Finding(NamedTuple):
+class DoctorFinding(NamedTuple):
     """The result of one check. next_step: the remedy, or "" if none is needed."""
 
     level: Level

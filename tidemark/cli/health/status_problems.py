@@ -8,14 +8,14 @@ from typing import Any, NamedTuple
 from tidemark.cli.health.durations import duration_text
 
 
-class Limits(NamedTuple):
+class HealthLimits(NamedTuple):
     """Limits of a healthy store."""
 
     max_behind_s: float
     min_disk_hours: float
 
 
-def problems_of(seen: dict[str, Any], limits: Limits, *, now_ms: int) -> list[str]:
+def problems_of(seen: dict[str, Any], limits: HealthLimits, *, now_ms: int) -> list[str]:
     """Return one line per problem; [] for a healthy store. seen: the JSON document of `status`."""
     return [
         *_unanswered(seen),
@@ -43,7 +43,7 @@ def _refused(writer: dict[str, Any]) -> Iterator[str]:
         yield f"appends are refused: {free:,} bytes of disk are free; at least {least:,} are required"
 
 
-def _of_store(store: dict[str, Any], limits: Limits, now_ms: int) -> Iterator[str]:
+def _of_store(store: dict[str, Any], limits: HealthLimits, now_ms: int) -> Iterator[str]:
     since_ms = store["pipeline"]["behind_since_ms"]
     if since_ms is not None and now_ms - since_ms > limits.max_behind_s * 1000:
         behind = duration_text((now_ms - since_ms) / 1000)

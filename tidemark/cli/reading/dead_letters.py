@@ -34,7 +34,7 @@ class DeadLetters(NamedTuple):
     waiting: int
 
 
-class Progress(NamedTuple):
+class RedriveProgress(NamedTuple):
     """Progress of a redrive.
 
     stored  number of dead letters that it has stored again
@@ -86,8 +86,12 @@ def dead_letters_of(service: Query, group: str) -> DeadLetters:
 
 
 def redrive(
-    service: Query, writer: str | None, asked: Redrive, *, on_acknowledged: Callable[[Progress], None] = lambda _: None
-) -> Progress:
+    service: Query,
+    writer: str | None,
+    asked: Redrive,
+    *,
+    on_acknowledged: Callable[[RedriveProgress], None] = lambda _: None,
+) -> RedriveProgress:
     """Send waiting dead letters back, page by page. Each page is committed before the next one is sent.
 
     Raises ArgumentIllegalError for a dead letter without an original topic, and exceptions of the producer.
@@ -97,7 +101,7 @@ def redrive(
     ends = {(topic, queue["queue_id"]): queue["max_offset"] for queue in queues if queue["max_offset"]}
     waiting = dead_letters_of(service, asked.group).waiting
     left = waiting if asked.most is None else min(waiting, asked.most)
-    done = Progress(0, 0)
+    done = RedriveProgress(0, 0)
     if not left:
         return done
     name = redrive_group(asked.group)
@@ -111,7 +115,7 @@ def redrive(
             stored = _send(producer, page, asked.to, furthest)
             consumer.commit()
             furthest.advance(page)
-            done = Progress(done.stored + stored, done.passed + len(page))
+            done = RedriveProgress(done.stored + stored, done.passed + len(page))
             on_acknowledged(done)
     return done
 

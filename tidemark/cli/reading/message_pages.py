@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tidemark.cli.reading.queue_places import (
-    Place,
     PlaceKind,
+    StartPlace,
     existing_offset_of,
     offset_of,
     queues_of,
@@ -29,7 +29,7 @@ _NEW_QUEUES_S = 5.0  # interval of checks for new queues of the topic
 _Messages = list[dict[str, Any]]
 
 
-class Span(NamedTuple):
+class ReadRange(NamedTuple):
     """The range in which a queue is read. end: exclusive; None: without end."""
 
     queue_id: int
@@ -38,8 +38,8 @@ class Span(NamedTuple):
 
 
 def spans_of(
-    service: Query, topic: str, queue_ids: list[int], first: Place, last: Place | None, *, follow: bool
-) -> list[Span]:
+    service: Query, topic: str, queue_ids: list[int], first: StartPlace, last: StartPlace | None, *, follow: bool
+) -> list[ReadRange]:
     """Return the ranges of the named queues, or of all. Without *last*, they end at the current ends, or never.
 
     Raises OffsetError for an offset that the queue does not have.
@@ -48,17 +48,17 @@ def spans_of(
     for place, option in ((first, "--from"), (last, "--to")):
         if place is not None:
             require_one_queue(place, queues, option=option)
-    stop = Place(PlaceKind.LATEST) if last is None and not follow else last
+    stop = StartPlace(PlaceKind.LATEST) if last is None and not follow else last
     return [_span(service, topic, each, first, stop) for each in queues]
 
 
-def _span(service: Query, topic: str, queue: dict[str, Any], first: Place, stop: Place | None) -> Span:
+def _span(service: Query, topic: str, queue: dict[str, Any], first: StartPlace, stop: StartPlace | None) -> ReadRange:
     start = existing_offset_of(service, topic, queue, first)
-    return Span(queue["queue_id"], start, None if stop is None else offset_of(service, topic, queue, stop))
+    return ReadRange(queue["queue_id"], start, None if stop is None else offset_of(service, topic, queue, stop))
 
 
 def pages_of_queue(
-    service: Query, topic: str, span: Span, tags: list[str], *, page_size: int = MAX_PAGE
+    service: Query, topic: str, span: ReadRange, tags: list[str], *, page_size: int = MAX_PAGE
 ) -> Iterator[_Messages]:
     """Yield messages of one queue, until the end of the span or of the queue."""
     at, end = span.start, span.end
@@ -72,7 +72,7 @@ def pages_of_queue(
         at = page["next_offset"]
 
 
-def _messages_of(topic: str, span: Span, page: dict[str, Any]) -> _Messages:
+def _messages_of(topic: str, span: ReadRange, page: dict[str, Any]) -> _Messages:
     """Return the messages of *page* in the span, each with its queue; print warnings for damaged records."""
     for skipped in page["skipped"]:
         say(f"warning: the record at {skipped['physical_offset']} is damaged: {skipped['reason']}")
@@ -83,7 +83,7 @@ def _messages_of(topic: str, span: Span, page: dict[str, Any]) -> _Messages:
 def follow_queues(
     service: Query,
     topic: str,
-    spans: list[Span],
+    spans: list[ReadRange],
     tags: list[str],
     *,
     page_size: int = MAX_PAGE,
@@ -119,11 +119,11 @@ def follow_queues(
         pulls.close()
 
 
-def _new_spans(service: Query, topic: str, known: set[int]) -> list[Span]:
+def _new_spans(service: Query, topic: str, known: set[int]) -> list[ReadRange]:
     """Return spans of the queues that are not *known* yet, from their start, and add them to *known*."""
     new = [queue for queue in queues_of(service, topic, []) if queue["queue_id"] not in known]
     known.update(queue["queue_id"] for queue in new)
-    return [Span(queue["queue_id"], queue["min_offset"], None) for queue in new]
+    return [ReadRange(queue["queue_id"], queue["min_offset"], None) for queue in new]
 
 
 def pages_by_key(

@@ -32,14 +32,14 @@ class PlaceKind(enum.Enum):
 
 
 @dataclass(frozen=True)
-class Place:
+class StartPlace:
     """A position in each queue. value: the queue offset, or epoch milliseconds of a store time."""
 
     kind: PlaceKind
     value: int = 0
 
     @classmethod
-    def parse(cls, text: str, *, option: str) -> Place:
+    def parse(cls, text: str, *, option: str) -> StartPlace:
         """Parse the value of *option*. Raises a usage error for anything else."""
         if text in ("earliest", "latest"):
             return cls(PlaceKind(text))
@@ -61,13 +61,13 @@ def parse_time(text: str, *, option: str) -> int:
     return round(time.timestamp() * 1000)
 
 
-def require_one_queue(place: Place, queues: list[dict[str, Any]], *, option: str) -> None:
+def require_one_queue(place: StartPlace, queues: list[dict[str, Any]], *, option: str) -> None:
     """Raise a usage error if *place* is an offset and there are several queues."""
     if place.kind is PlaceKind.OFFSET and len(queues) > 1:
         raise typer.BadParameter("an offset applies to a single queue: name it with --queue", param_hint=option)
 
 
-def offset_of(service: Query, topic: str, queue: dict[str, Any], place: Place) -> int:
+def offset_of(service: Query, topic: str, queue: dict[str, Any], place: StartPlace) -> int:
     """Return the queue offset of *place*. queue: its id and bounds, from GET /v1/topics/{topic}."""
     match place.kind:
         case PlaceKind.EARLIEST:
@@ -80,7 +80,7 @@ def offset_of(service: Query, topic: str, queue: dict[str, Any], place: Place) -
             return int(offset_at_time(service, topic, queue["queue_id"], place.value)["offset"])
 
 
-def existing_offset_of(service: Query, topic: str, queue: dict[str, Any], place: Place) -> int:
+def existing_offset_of(service: Query, topic: str, queue: dict[str, Any], place: StartPlace) -> int:
     """Return `offset_of`, or raise OffsetTooSmallError, OffsetOutOfRangeError if the queue does not have the offset."""
     from tidemark.errors import OffsetOutOfRangeError, OffsetTooSmallError
 

@@ -45,7 +45,7 @@ def repair(
     from tidemark.cli.store.repair_derived import repair_derived
     from tidemark.local.hand_back import require_stopped
     from tidemark.store.originals.format_file import require_known_format
-    from tidemark.store.originals.originals import Outcome
+    from tidemark.store.originals.originals import RepairOutcome
     from tidemark.store.paths import StorePaths
 
     paths = StorePaths(directory.absolute())
@@ -54,7 +54,7 @@ def repair(
     require_stopped(paths)
     originals = _repair_originals(paths, accept_older=accept_older)
     derived = None
-    if all(one.outcome is not Outcome.LOST for one in originals):  # a queue's format depends on the topics
+    if all(one.outcome is not RepairOutcome.LOST for one in originals):  # a queue's format depends on the topics
         require_known_format(paths)
         derived = repair_derived(paths)
     (_print_json if output is Output.JSON else _print_text)(paths, originals, derived)

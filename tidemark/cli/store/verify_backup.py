@@ -12,7 +12,7 @@ from tidemark.cli.terminal.exit_status import ExitStatus
 from tidemark.cli.terminal.output import JsonFlag, Output, OutputOption, print_json
 
 if TYPE_CHECKING:
-    from tidemark.backup.verify import Verified
+    from tidemark.backup.verify import BackupVerification
 
 
 def verify_backup(
@@ -40,7 +40,7 @@ def verify_backup(
     raise typer.Exit(ExitStatus.FAILED if verified.flaws else ExitStatus.OK)
 
 
-def _print_json(verified: Verified) -> None:
+def _print_json(verified: BackupVerification) -> None:
     names = ("store_name", "term", "start", "end", "taken_ms")
     print_json(
         {
@@ -51,7 +51,7 @@ def _print_json(verified: Verified) -> None:
     )
 
 
-def _print_text(verified: Verified) -> None:
+def _print_text(verified: BackupVerification) -> None:
     from rich.console import Console
 
     manifest, flaws = verified.manifest, verified.flaws

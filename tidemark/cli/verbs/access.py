@@ -81,12 +81,12 @@ def check(
 
 
 def _right(text: str) -> Right:
-    from tidemark.access.right import Action, Kind, Right, on_topic
+    from tidemark.access.right import Action, ResourceKind, Right, on_topic
 
     action, _, resource = text.partition(" ")
     kind, _, name = resource.partition(":")
     try:
-        asked, kind_asked = Action(action), Kind(kind)
+        asked, kind_asked = Action(action), ResourceKind(kind)
     except ValueError:
         raise typer.BadParameter(f"{text!r} is not a right: write 'Pub Topic:name'", param_hint="--may") from None
-    return on_topic(name, asked) if kind_asked is Kind.TOPIC else Right(kind_asked, name, (asked,))
+    return on_topic(name, asked) if kind_asked is ResourceKind.TOPIC else Right(kind_asked, name, (asked,))

@@ -90,10 +90,10 @@ def _settings_of(readers: tuple[Reader, ...], options: list[str], *, is_file: bo
 
     from tidemark.errors import ArgumentIllegalError
     from tidemark.settings.door import faults_of
-    from tidemark.settings.effective import Source, effective
+    from tidemark.settings.effective import SettingSource, effective
     from tidemark.settings.registry import settings_class
 
-    given = Source.FILE if is_file else Source.ENVIRONMENT
+    given = SettingSource.FILE if is_file else SettingSource.ENVIRONMENT
     shown: dict[str, dict[str, Setting]] = {}
     for reader in readers:
         with contextlib.suppress(ModuleNotFoundError):

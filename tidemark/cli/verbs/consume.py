@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from tidemark.cli.reading.queue_places import HELP, METAVAR, Place, PlaceKind
+from tidemark.cli.reading.queue_places import HELP, METAVAR, PlaceKind, StartPlace
 from tidemark.cli.terminal.output import print_json, remember_output
 from tidemark.cli.terminal.service_addresses import QueryUrl, open_query
 
@@ -19,18 +19,18 @@ if TYPE_CHECKING:
 EXAMPLE = "Example: tidemark consume orders --from earliest --max 10"
 
 
-class _Asked(NamedTuple):
+class _Selection(NamedTuple):
     """The requested queues, range and filter."""
 
     queue_ids: list[int]
-    first: Place
-    last: Place | None
+    first: StartPlace
+    last: StartPlace | None
     tags: list[str]
     follow: bool
     most: int | None
 
 
-class Form(enum.StrEnum):
+class OutputForm(enum.StrEnum):
     """Output forms of messages."""
 
     TABLE = "table"
@@ -60,14 +60,14 @@ def consume(
         ),
     ] = None,
     form: Annotated[
-        Form,
+        OutputForm,
         typer.Option(
             "--output",
             "-o",
             help="Output form; json: one line per message, raw: one body per line.",
             callback=remember_output,
         ),
-    ] = Form.TABLE,
+    ] = OutputForm.TABLE,
     null: Annotated[
         bool, typer.Option("--null", "-0", help="With raw: end each body with a NUL byte instead of a newline.")
     ] = False,
@@ -79,9 +79,9 @@ def consume(
 
     A body that is not text is printed as base64, except with raw. No offsets are committed.
     """
-    first = Place.parse(start, option="--from")
-    last = None if end is None else Place.parse(end, option="--to")
-    if null and form is not Form.RAW:
+    first = StartPlace.parse(start, option="--from")
+    last = None if end is None else StartPlace.parse(end, option="--to")
+    if null and form is not OutputForm.RAW:
         raise typer.BadParameter("needs --output raw", param_hint="--null")
     if key is not None:
         _require_fit_for_key(first, last, others=bool(queue or tag or follow))
@@ -89,12 +89,12 @@ def consume(
         if key is not None:
             messages = _by_key(service, topic, key, first, last)
         else:
-            asked = _Asked(queue or [], first, last, tag or [], follow=follow, most=most)
+            asked = _Selection(queue or [], first, last, tag or [], follow=follow, most=most)
             messages = _by_queue(service, topic, asked)
         _print(messages, form, most, terminator=b"\0" if null else b"\n")
 
 
-def _require_fit_for_key(first: Place, last: Place | None, *, others: bool) -> None:
+def _require_fit_for_key(first: StartPlace, last: StartPlace | None, *, others: bool) -> None:
     is_time = first.kind in (PlaceKind.EARLIEST, PlaceKind.TIME) and (last is None or last.kind is PlaceKind.TIME)
     if others or not is_time:
         raise typer.BadParameter(
@@ -102,14 +102,16 @@ def _require_fit_for_key(first: Place, last: Place | None, *, others: bool) -> N
         )
 
 
-def _by_key(service: Query, topic: str, key: str, first: Place, last: Place | None) -> Iterator[list[dict[str, Any]]]:
+def _by_key(
+    service: Query, topic: str, key: str, first: StartPlace, last: StartPlace | None
+) -> Iterator[list[dict[str, Any]]]:
     from tidemark.cli.reading.message_pages import pages_by_key
 
     from_ms = first.value if first.kind is PlaceKind.TIME else None
     return pages_by_key(service, topic, key, from_ms=from_ms, to_ms=None if last is None else last.value - 1)
 
 
-def _by_queue(service: Query, topic: str, asked: _Asked) -> Iterator[list[dict[str, Any]]]:
+def _by_queue(service: Query, topic: str, asked: _Selection) -> Iterator[list[dict[str, Any]]]:
     from tidemark.cli.reading.message_pages import MAX_PAGE, follow_queues, pages_of_queue, spans_of
 
     spans = spans_of(service, topic, asked.queue_ids, asked.first, asked.last, follow=asked.follow)
@@ -122,7 +124,7 @@ def _by_queue(service: Query, topic: str, asked: _Asked) -> Iterator[list[dict[s
         yield from pages_of_queue(service, topic, span, asked.tags, page_size=page_size)
 
 
-def _print(pages: Iterator[list[dict[str, Any]]], form: Form, most: int | None, *, terminator: bytes) -> None:
+def _print(pages: Iterator[list[dict[str, Any]]], form: OutputForm, most: int | None, *, terminator: bytes) -> None:
     """Print the pages, and flush standard output after each one."""
     from tidemark.cli.reading.message_text import HEADER, body_bytes, message_line
 
@@ -131,12 +133,12 @@ def _print(pages: Iterator[list[dict[str, Any]]], form: Form, most: int | None, 
     for page in pages:
         for message in page[:left]:
             match form:
-                case Form.TABLE:
+                case OutputForm.TABLE:
                     sys.stdout.write(f"{header}{message_line(message)}\n")
                     header = ""
-                case Form.JSON:
+                case OutputForm.JSON:
                     print_json(message)
-                case Form.RAW:
+                case OutputForm.RAW:
                     sys.stdout.buffer.write(body_bytes(message) + terminator)
         sys.stdout.flush()
         left -= len(page)

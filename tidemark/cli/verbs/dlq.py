@@ -53,7 +53,7 @@ def show(
     """Show a group's dead letters, oldest first in each queue, with their original topics."""
     from tidemark.cli.reading.dead_letters import dead_letter_topic, origin_of
     from tidemark.cli.reading.message_pages import pages_of_queue, spans_of
-    from tidemark.cli.reading.queue_places import Place
+    from tidemark.cli.reading.queue_places import StartPlace
 
     left = sys.maxsize if most is None else most
     topic = dead_letter_topic(group)
@@ -67,7 +67,7 @@ def show(
         body="body",
     )
     with open_query(query) as service:
-        spans = spans_of(service, topic, [], Place.parse("earliest", option="--from"), None, follow=False)
+        spans = spans_of(service, topic, [], StartPlace.parse("earliest", option="--from"), None, follow=False)
         for page in (page for span in spans for page in pages_of_queue(service, topic, span, [])):
             for message in page[:left]:
                 dead = {**message, "origin_topic": origin_of(message["properties"])}
@@ -102,13 +102,13 @@ def redrive(
     them with `tidemark group reset` to send dead letters again. Every group that reads the topic gets the messages, not
     only this one.
     """
-    from tidemark.cli.reading.dead_letters import Progress, Redrive, dead_letters_of
+    from tidemark.cli.reading.dead_letters import Redrive, RedriveProgress, dead_letters_of
     from tidemark.cli.reading.dead_letters import redrive as send_back
     from tidemark.errors import StoreError
 
-    done = Progress(0, 0)
+    done = RedriveProgress(0, 0)
 
-    def acknowledged(progress: Progress) -> None:
+    def acknowledged(progress: RedriveProgress) -> None:
         nonlocal done
         done = progress
 

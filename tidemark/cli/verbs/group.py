@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from tidemark.cli.reading.group_offsets import group_path, offsets_of
-from tidemark.cli.reading.queue_places import HELP, METAVAR, Place, existing_offset_of, queues_of, require_one_queue
+from tidemark.cli.reading.queue_places import (
+    HELP,
+    METAVAR,
+    StartPlace,
+    existing_offset_of,
+    queues_of,
+    require_one_queue,
+)
 from tidemark.cli.terminal.confirm import confirm
 from tidemark.cli.terminal.exit_status import ExitStatus, say
 from tidemark.cli.terminal.output import Output, OutputOption, print_facts, print_json, print_table
@@ -102,7 +109,7 @@ def reset(
     from tidemark.client import TopicQueue
     from tidemark.client.consumer.group_member import commit_as_administrator
 
-    place = Place.parse(to, option="--to")
+    place = StartPlace.parse(to, option="--to")
     with open_query(query) as service:
         moves = _plan(service, group, topic, queue or [], place)
         if output is not Output.JSON:
@@ -115,7 +122,7 @@ def reset(
         print_json({"group": group, "dry_run": dry_run, "offsets": [move._asdict() for move in moves]})
 
 
-def _plan(service: Query, group: str, topic: str, queue_ids: list[int], place: Place) -> list[Move]:
+def _plan(service: Query, group: str, topic: str, queue_ids: list[int], place: StartPlace) -> list[Move]:
     """Return the offsets to set. Raises OffsetError for an offset that the queue does not have."""
     queues = queues_of(service, topic, queue_ids)
     require_one_queue(place, queues, option="--to")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from tidemark.cli.health.status_problems import Limits, problems_of
+from tidemark.cli.health.status_problems import HealthLimits, problems_of
 from tidemark.cli.health.status_screen import screen
 from tidemark.cli.terminal.exit_status import ExitStatus
 from tidemark.cli.terminal.output import Output, StreamOption, console, print_json
@@ -23,12 +23,12 @@ _REFRESH_S = 1.0
 _Status = dict[str, Any]
 
 
-class _Asked(NamedTuple):
+class _Targets(NamedTuple):
     """The services to ask, and the limits of a healthy store."""
 
     query: str | None
     writer: str | None
-    limits: Limits
+    limits: HealthLimits
 
 
 def status(
@@ -53,7 +53,7 @@ def status(
 
     Exit status 1: unhealthy; the lines under `problems` give the reasons. 5: no service answers.
     """
-    asked = _Asked(query, writer, Limits(max_behind_s, min_disk_hours))
+    asked = _Targets(query, writer, HealthLimits(max_behind_s, min_disk_hours))
     if follow:
         _follow(asked, output)
     seen = look(asked)
@@ -64,7 +64,7 @@ def status(
     raise typer.Exit(exit_status(seen))
 
 
-def look(asked: _Asked) -> _Status:
+def look(asked: _Targets) -> _Status:
     """Return the services' state: `query`, `writer` and `pipeline`, each with `answers`; `store`, the answer to
     GET /v1/status or null; and `problems`, one line each, empty for a healthy store.
     """
@@ -131,7 +131,7 @@ def _unanswered(error: StoreError) -> _Status:
     return {"answers": False, "refuses": refuses, "problem": error.message}
 
 
-def _follow(asked: _Asked, output: Output) -> None:
+def _follow(asked: _Targets, output: Output) -> None:
     """Until Ctrl-C."""
     if output is Output.JSON:
         while True:

@@ -10,14 +10,14 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
-from tidemark.client.consumer.group_member import Membership
+from tidemark.client.consumer.group_member import GroupMember
 from tidemark.client.consumer.handout import Handout
-from tidemark.client.consumer.offset_committer import Committer
+from tidemark.client.consumer.offset_committer import OffsetCommitter
 from tidemark.client.consumer.open_page_source import PullSource
-from tidemark.client.consumer.page_buffer import OutOfRange, Reading
-from tidemark.client.consumer.queue_assignment import AllQueues, Assigned, NamedQueues
+from tidemark.client.consumer.page_buffer import OutOfRange, PageBuffer
+from tidemark.client.consumer.queue_assignment import AllQueues, NamedQueues, QueueAssignment
 from tidemark.client.consumer.queue_cursor import Cursors
-from tidemark.client.consumer.start_offsets import Place, Starts
+from tidemark.client.consumer.start_offsets import Place, StartOffsets
 from tidemark.client.own_process import OwnProcess
 from tidemark.client.received_message import JSON, PulledPage, ReceivedMessage, TopicQueue, pulled_page
 from tidemark.client.rest.page import ARROW
@@ -128,8 +128,8 @@ class Consumer:
         self._is_closed = False
         self._process = OwnProcess("Consumer")
 
-        def membership(group: str, topics: list[str]) -> Membership:
-            return Membership(
+        def membership(group: str, topics: list[str]) -> GroupMember:
+            return GroupMember(
                 self._query,
                 group,
                 topics,
@@ -146,17 +146,17 @@ class Consumer:
             self._query.url, store, tag, max_messages, max_bytes, timeout_s, credentials, own_topics
         )
         self._assigned = _assigned(self._query, names, named, group, membership)
-        self._committer = Committer(
+        self._committer = OffsetCommitter(
             self._assigned,
             interval_s=auto_commit_interval_s,
             is_automatic=auto_commit and group is not None,
             first_unfinished=self._first_unfinished,
         )
         self._out_of_range = out_of_range
-        self._reading = Reading(
+        self._reading = PageBuffer(
             self._assigned,
             make_pulls=source.open,
-            starts=Starts(
+            starts=StartOffsets(
                 self._query,
                 start,
                 group=group,
@@ -340,12 +340,12 @@ class Consumer:
                            tidemark.client.consumer.handler_pool
         """
         from tidemark.client.consumer.handler_pool import Handling
-        from tidemark.client.consumer.retry_later import SendBack
+        from tidemark.client.consumer.retry_later import RetryLater
         from tidemark.client.producer.producer import Producer
         from tidemark.format.topic_name import MAX_GROUP_LENGTH
 
         self._process.require()
-        if not isinstance(self._assigned, Membership):
+        if not isinstance(self._assigned, GroupMember):
             raise ValueError("consume needs a group that shares the queues of topics: give topics and group")
         if len(self._assigned.group) > MAX_GROUP_LENGTH:
             raise ValueError(
@@ -357,7 +357,7 @@ class Consumer:
             self._assigned.add_retry_topics()
         stop = stop or threading.Event()
         with Producer(writer, credentials=self._credentials) as producer, self._committer.always_automatic():
-            send_back = SendBack(
+            send_back = RetryLater(
                 producer, self._assigned.group, max_attempts=max_attempts, first_delay_level=first_delay_level
             )
             self._handling = Handling(
@@ -573,8 +573,8 @@ def _assigned(
     names: list[str],
     named: list[TopicQueue],
     group: str | None,
-    membership: Callable[[str, list[str]], Membership],
-) -> Assigned:
+    membership: Callable[[str, list[str]], GroupMember],
+) -> QueueAssignment:
     if named:
         return NamedQueues(query, named, group)
     return AllQueues(query, names) if group is None else membership(group, names)

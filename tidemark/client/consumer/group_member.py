@@ -1,4 +1,4 @@
-"""Membership: one member's lease on a share of a group's queues. Its own thread keeps the lease alive.
+"""GroupMember: one member's lease on a share of a group's queues. Its own thread keeps the lease alive.
 
 Hand-over is cooperative: a queue that the group assigns to another member stays with this member until it releases the
 queue, so that it can commit first. A member that was silent for longer than its session timeout is fenced: it joins
@@ -38,7 +38,7 @@ class Assignment(NamedTuple):
         return frozenset(self.offsets)
 
 
-class Membership:
+class GroupMember:
     """A member of *group* that reads a share of the queues of *topics*. Call `start`, then `close`.
 
     strategy                averagely or consistent_hash

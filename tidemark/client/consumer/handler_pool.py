@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 from tidemark.client.consumer.messages_in_progress import InWork
-from tidemark.client.consumer.retry_later import SendBack
+from tidemark.client.consumer.retry_later import RetryLater
 from tidemark.client.consumer.retry_properties import as_first_sent, is_retry, origin_topic
 from tidemark.client.received_message import ReceivedMessage, TopicQueue
 from tidemark.client.tracing.spans import processing
@@ -49,7 +49,7 @@ class Handling:
     def __init__(
         self,
         handler: Handler,
-        send_back: SendBack,
+        send_back: RetryLater,
         *,
         group: str | None = None,
         topics: frozenset[str] | None = None,

@@ -12,7 +12,7 @@ from itertools import starmap
 
 from tidemark.client.consumer.wakeup import Bell
 from tidemark.client.received_message import TopicQueue
-from tidemark.client.rest.connections import Answer, Asked, Connections
+from tidemark.client.rest.connections import Answer, Connections, SentRequest
 from tidemark.client.rest.page_answer import HttpFetched, JsonFetched, fetched_of
 from tidemark.client.rest.pull_many import From, ask_for_many
 from tidemark.client.rest.query import messages_path
@@ -27,7 +27,7 @@ _FIRST_DELAY_S, _GREATEST_DELAY_S = 0.05, 2.0
 class _Pull:
     """One request in flight. offsets: by queue that it covers and that is still wanted."""
 
-    def __init__(self, asked: Asked, offsets: dict[TopicQueue, int | str], *, is_of_many: bool) -> None:
+    def __init__(self, asked: SentRequest, offsets: dict[TopicQueue, int | str], *, is_of_many: bool) -> None:
         self.asked = asked
         self.offsets = offsets
         self.is_of_many = is_of_many

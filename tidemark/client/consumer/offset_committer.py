@@ -1,4 +1,4 @@
-"""Committer: commits a consumer's positions, on request and at intervals."""
+"""OffsetCommitter: commits a consumer's positions, on request and at intervals."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 
-from tidemark.client.consumer.queue_assignment import Assigned
+from tidemark.client.consumer.queue_assignment import QueueAssignment
 from tidemark.client.consumer.queue_cursor import Cursors
 from tidemark.client.received_message import TopicQueue
 from tidemark.errors import (
@@ -25,7 +25,7 @@ _PATIENCE_S, _PAUSE_S = 10.0, 0.1
 _log = logging.getLogger(__name__)
 
 
-class Committer:
+class OffsetCommitter:
     """Commits positions of cursors.
 
     interval_s        interval of automatic commits
@@ -35,7 +35,7 @@ class Committer:
 
     def __init__(
         self,
-        assigned: Assigned,
+        assigned: QueueAssignment,
         *,
         interval_s: float,
         is_automatic: bool,

@@ -1,4 +1,4 @@
-"""Reading: the queues that a consumer reads now, a cursor for each, and the pulls that fill them. One thread."""
+"""PageBuffer: the queues that a consumer reads now, a cursor for each, and the pulls that fill them. One thread."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from tidemark.client.consumer.group_member import Assignment
 from tidemark.client.consumer.handout import Handout
 from tidemark.client.consumer.missing_topics import MISSING_PAUSE_S, MissingTopics
 from tidemark.client.consumer.page_source import Fetched, Pulls
-from tidemark.client.consumer.queue_assignment import Assigned
+from tidemark.client.consumer.queue_assignment import QueueAssignment
 from tidemark.client.consumer.queue_cursor import Cursor, Cursors
-from tidemark.client.consumer.start_offsets import Starts
+from tidemark.client.consumer.start_offsets import StartOffsets
 from tidemark.client.received_message import ReceivedMessage, TopicQueue
 from tidemark.client.rest.problems import Json
 from tidemark.errors import OffsetError, OffsetTooSmallError, TopicNotFoundError, UnavailableError
 
-P = TypeVar("P", bound="Page")
+P = TypeVar("P", bound="BufferedPage")
 OutOfRange = Literal["error", "earliest", "latest"]
 _log = logging.getLogger(__name__)
 _PAGES_AHEAD = 2
@@ -27,7 +27,7 @@ _OUTAGE_S = 60.0
 _GLANCE_S = 1.0  # longest wait before the next check of the assignment
 
 
-class Page(Protocol):
+class BufferedPage(Protocol):
     """The content of one pull's answer, in any form."""
 
     @property
@@ -40,7 +40,7 @@ class OnLost(Protocol):
     def __call__(self, cursors: Cursors, *, is_gone: bool) -> None: ...
 
 
-class Reading:
+class PageBuffer:
     """The reading state of a Consumer.
 
     make_pulls     opens pulls with answers in a given form
@@ -53,10 +53,10 @@ class Reading:
 
     def __init__(
         self,
-        assigned: Assigned,
+        assigned: QueueAssignment,
         *,
         make_pulls: Callable[[str], Pulls],
-        starts: Starts,
+        starts: StartOffsets,
         reset: Callable[[TopicQueue, OffsetError], int],
         on_lost: OnLost,
         on_new: Callable[[frozenset[TopicQueue]], None],

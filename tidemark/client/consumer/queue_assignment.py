@@ -16,7 +16,7 @@ from tidemark.errors import MessageNotFoundError, TopicNotFoundError, Unavailabl
 _TOPIC_AGE_S = 30.0
 
 
-class Assigned(Protocol):
+class QueueAssignment(Protocol):
     """Source of queues, and storage of their offsets. has_seen_topics: the service has listed the queues."""
 
     @property

@@ -1,4 +1,4 @@
-"""SendBack: stores a failed message for a later retry, or as a dead letter of its group.
+"""RetryLater: stores a failed message for a later retry, or as a dead letter of its group.
 
 As in RocketMQ: to `%RETRY%group` with a delay that grows with each attempt, then to `%DLQ%group`.
 """
@@ -33,7 +33,7 @@ _DIGEST_LENGTH = 40
 WRITERS_MAX_ATTEMPTS = 16  # the writer's default, unless the message has its own limit
 
 
-class SendBack:
+class RetryLater:
     """Sends failed messages of one group back to the store. Thread-safe.
 
     max_attempts       number of attempts, after which the message becomes a dead letter

@@ -1,4 +1,4 @@
-"""Starts: where a consumer starts in queues without a committed offset."""
+"""StartOffsets: where a consumer starts in queues without a committed offset."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tidemark.errors import MessageNotFoundError, TopicNotFoundError
 Place = int | Literal["earliest", "latest"] | datetime
 
 
-class Starts:
+class StartOffsets:
     """Resolves the setting `start` of a consumer.
 
     `latest` and an offset apply to the queues that existed when the consumer started. A younger queue starts at its

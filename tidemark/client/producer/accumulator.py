@@ -15,7 +15,7 @@ from functools import partial
 
 from tidemark.client.message import Message
 from tidemark.client.message_queue import MessageQueue
-from tidemark.client.producer.gathered_batch import Group, GroupKey, size_of
+from tidemark.client.producer.gathered_batch import GatheredMessages, GroupKey, size_of
 from tidemark.client.producer.sender import Sender
 from tidemark.client.producer.topic_routes import Route
 from tidemark.client.send_result import SendResult
@@ -69,7 +69,7 @@ class Accumulator:
         self._lock = threading.Lock()
         self._room = threading.Condition(self._lock)
         self._due = threading.Condition(self._lock)
-        self._groups: dict[GroupKey, Group] = {}  # groups that still accept messages
+        self._groups: dict[GroupKey, GatheredMessages] = {}  # groups that still accept messages
         self._unanswered = 0  # batches in flight
         self._messages = self._bytes = 0  # held or in flight
         self._closed = False
@@ -93,7 +93,7 @@ class Accumulator:
             self._wait_for_room(size, began + self._timeout_s)
             group = self._groups.get(key)
             if group is None:
-                group = self._groups[key] = Group(key, route, began, due=time.monotonic() + self._hold_s)
+                group = self._groups[key] = GatheredMessages(key, route, began, due=time.monotonic() + self._hold_s)
             future = group.add(element, message.properties, size, began)
             self._messages += 1
             self._bytes += size
@@ -171,7 +171,7 @@ class Accumulator:
                 future.set_exception(error)
             future.add_done_callback(partial(self._answered, group))
 
-    def _answered(self, group: Group, done: Future[SendResult]) -> None:
+    def _answered(self, group: GatheredMessages, done: Future[SendResult]) -> None:
         with self._lock:
             self._unanswered -= 1
             keys = [] if self._unanswered else list(self._groups)
@@ -184,7 +184,7 @@ class Accumulator:
             if 2 * self._messages <= self._bounds.total_messages and 2 * self._bytes <= self._bounds.total_bytes:
                 self._room.notify_all()  # late and together: each woken sender then adds many messages in a row
 
-    def _complete(self, group: Group, done: Future[SendResult]) -> None:
+    def _complete(self, group: GatheredMessages, done: Future[SendResult]) -> None:
         error = done.exception()
         if error is None:
             group.complete(done.result())
@@ -194,7 +194,7 @@ class Accumulator:
             self._sender.delivery.fail(len(group), error)
             group.answers.set_exception(error)
 
-    def _send_singles(self, group: Group) -> None:
+    def _send_singles(self, group: GatheredMessages) -> None:
         """Send each message alone, so that one bad message does not fail the others. None of the batch was stored."""
         for future, outgoing in group.singles():
             try:

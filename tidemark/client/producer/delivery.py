@@ -1,4 +1,4 @@
-"""Delivery: tracks a producer's messages until they are acknowledged or given up, also at the end of the program."""
+"""SendTracker: tracks a producer's messages until they are acknowledged or given up, also at the end of the program."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Holds(Protocol):
         """Return the number of held messages."""
 
 
-class Delivery:
+class SendTracker:
     """Waits for everything that one producer has sent, counts failures, and closes its connections.
 
     timeout_s  how long `close` waits; also the wait at the end of a program that did not close its producer
@@ -134,11 +134,11 @@ def _report(messages: int, error: BaseException | None, when: str) -> None:
         _log.error("%d messages were given up when %s; the last reason: %s", messages, when, reason)
 
 
-_open: set[Delivery] = set()  # those that have sent messages and were not closed
+_open: set[SendTracker] = set()  # those that have sent messages and were not closed
 _finalizers: set[int] = set()  # ids of the processes in which multiprocessing calls _end_all
 
 
-def _add_open(delivery: Delivery) -> None:
+def _add_open(delivery: SendTracker) -> None:
     _open.add(delivery)
     if multiprocessing.parent_process() is not None and os.getpid() not in _finalizers:
         _finalizers.add(os.getpid())

@@ -1,4 +1,4 @@
-"""Group: single messages that are sent as one batch, each with its own result (docs/format.md §15)."""
+"""GatheredMessages: single messages that are sent as one batch, each with its own result (docs/format.md §15)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def size_of(element: Element) -> int:
     return ELEMENT_OVERHEAD + len(element.body) + len(element.properties) + _UNIQUE_KEY_SIZE
 
 
-class Group:
+class GatheredMessages:
     """Messages in the order of their sends.
 
     began  time.monotonic() of the program's call for the earliest message; the batch's timeout counts from here

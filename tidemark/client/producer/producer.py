@@ -14,7 +14,7 @@ from tidemark.client.own_process import OwnProcess
 from tidemark.client.producer.accumulator import Accumulation, Accumulator
 from tidemark.client.producer.batch_rules import require_batch
 from tidemark.client.producer.compression import Compression
-from tidemark.client.producer.delivery import Delivery
+from tidemark.client.producer.delivery import SendTracker
 from tidemark.client.producer.outbox import Outbox
 from tidemark.client.producer.queue_choice import QueueChoice
 from tidemark.client.producer.send_hooks import Hooks
@@ -33,7 +33,7 @@ from tidemark.client.tracing.spans import begin_send
 from tidemark.client.unknown_keywords import suggests_keywords
 from tidemark.client.validation import require_body, require_sendable_topic
 from tidemark.client.wire.channel import default_address
-from tidemark.client.wire.pending_batches import Limits
+from tidemark.client.wire.pending_batches import PendingLimits
 from tidemark.client.wire.topic_admin import Topics
 from tidemark.errors import StoreError
 from tidemark.format.primitives import MAX_MESSAGE_SIZE_BYTES
@@ -102,12 +102,12 @@ class Producer:
         if writers is not None and route_file is not None:
             raise ValueError("writers and route_file are both given: give one of them")
         listed = RouteFile(Path(route_file)) if route_file is not None else FixedList(writers or default_address())
-        limits = Limits(max_in_flight_bytes, max_in_flight_messages)
+        limits = PendingLimits(max_in_flight_bytes, max_in_flight_messages)
         self._writers = Writers(
             listed, timeout_s=timeout_s, limits=limits, credentials=credentials or Credentials.from_environment()
         )
         choice = QueueChoice(self._writers, avoid_slow=avoid_slow_writers)
-        self._delivery = Delivery(self._writers, timeout_s=timeout_s)
+        self._delivery = SendTracker(self._writers, timeout_s=timeout_s)
         sender = Sender(
             self._writers, choice, self._delivery, timeout_s=timeout_s, retries=retries, observe=avoid_slow_writers
         )

@@ -8,7 +8,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, replace
 
 from tidemark.client.message_queue import MessageQueue
-from tidemark.client.producer.delivery import Delivery
+from tidemark.client.producer.delivery import SendTracker
 from tidemark.client.producer.queue_choice import QueueChoice
 from tidemark.client.producer.topic_routes import Route
 from tidemark.client.producer.writer_pool import Writers
@@ -74,7 +74,7 @@ class Sender:
         self,
         writers: Writers,
         choice: QueueChoice,
-        delivery: Delivery,
+        delivery: SendTracker,
         *,
         timeout_s: float,
         retries: int,

@@ -35,7 +35,7 @@ class Route(NamedTuple):
 
 
 @dataclass(eq=False)
-class _Asked:
+class _WriterAnswers:
     """The writers' answers for one topic. answers: by address; a StoreError from a writer without the topic."""
 
     answers: dict[str, topics_pb2.GetRouteResponse | StoreError] = field(default_factory=dict)
@@ -53,7 +53,7 @@ class Routes:
     def __init__(self, links: Callable[[], Sequence[WriterLink]], *, timeout_s: float) -> None:
         self._links = links
         self._timeout_s = timeout_s
-        self._topics: dict[str, _Asked] = {}
+        self._topics: dict[str, _WriterAnswers] = {}
         self._changed = threading.Condition()
 
     def route(self, topic: str) -> Route:
@@ -85,7 +85,7 @@ class Routes:
 
     def _wait(self, topic: str) -> Route:
         with self._changed:
-            asked = self._topics.setdefault(topic, _Asked())
+            asked = self._topics.setdefault(topic, _WriterAnswers())
         self._ask(topic, asked)
         end = time.monotonic() + self._timeout_s
         with self._changed:
@@ -115,7 +115,7 @@ class Routes:
                 self._topics.pop(topic, None)
             raise faults[0]
 
-    def _failure(self, asked: _Asked) -> StoreError:
+    def _failure(self, asked: _WriterAnswers) -> StoreError:
         """Return the reason for a missing route: a writer's refusal, or why no writer was reached."""
         said = [answer for answer in asked.answers.values() if isinstance(answer, StoreError)]
         failures = list(asked.failures.values())
@@ -127,7 +127,7 @@ class Routes:
         causes = (link.told_apart(error) for link in self._links())
         return next((cause for cause in causes if cause is not error), error)
 
-    def _ask(self, topic: str, asked: _Asked) -> None:
+    def _ask(self, topic: str, asked: _WriterAnswers) -> None:
         """Request the route from every writer, unless a round is in progress; answers arrive in gRPC's threads."""
         links = self._links()
         with self._changed:
@@ -142,7 +142,7 @@ class Routes:
         for link in links:
             link.ask_route(topic).add_done_callback(partial(self._answered, asked, link.address))
 
-    def _answered(self, asked: _Asked, address: str, call: grpc.Future[topics_pb2.GetRouteResponse]) -> None:
+    def _answered(self, asked: _WriterAnswers, address: str, call: grpc.Future[topics_pb2.GetRouteResponse]) -> None:
         error = _error_of(call)
         with self._changed:
             asked.open -= 1

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from tidemark.client.producer.topic_routes import Routes
 from tidemark.client.producer.writer_addresses import WriterList
-from tidemark.client.wire.pending_batches import Limits
+from tidemark.client.wire.pending_batches import PendingLimits
 from tidemark.client.wire.writer_connection import WriterLink
 from tidemark.errors import ArgumentIllegalError
 from tidemark.tls.credentials import Credentials
@@ -17,7 +17,9 @@ from tidemark.tls.credentials import Credentials
 class Writers:
     """Links to the writers of *listed*. A writer that leaves the list gets no new batches, and answers its old ones."""
 
-    def __init__(self, listed: WriterList, *, timeout_s: float, limits: Limits, credentials: Credentials) -> None:
+    def __init__(
+        self, listed: WriterList, *, timeout_s: float, limits: PendingLimits, credentials: Credentials
+    ) -> None:
         self._listed = listed
         self._credentials = credentials
         self._timeout_s = timeout_s

@@ -82,7 +82,7 @@ class Connections:
         """Return the answer to a GET; raise QueryUnreachableError without one."""
         return self.ask(path, parameters, accept).answer()
 
-    def ask(self, path: str, parameters: Parameters, accept: str, *, is_repeatable: bool = True) -> Asked:
+    def ask(self, path: str, parameters: Parameters, accept: str, *, is_repeatable: bool = True) -> SentRequest:
         """Send a GET without waiting for its answer. parameters: None is left out, a list becomes repeated parameters.
 
         is_repeatable: False for a caller that repeats a failed request itself and must not wait for a second answer
@@ -90,11 +90,11 @@ class Connections:
         given = {name: value for name, value in parameters.items() if value is not None}
         target = f"{self._prefix}{path}?{urlencode(given, doseq=True)}" if given else self._prefix + path
         headers = {"Accept": accept, **self._shown(), **current_carrier()}
-        return Asked(self, "GET", target, headers, is_repeatable=is_repeatable)
+        return SentRequest(self, "GET", target, headers, is_repeatable=is_repeatable)
 
     def send(
         self, method: str, path: str, body: bytes | None, accept: str, *, is_repeatable: bool | None = None
-    ) -> Asked:
+    ) -> SentRequest:
         """Send a request with a JSON *body* or without one; do not wait for its answer.
 
         is_repeatable: True if sending it twice has the effect of sending it once; default: every method but POST
@@ -102,7 +102,7 @@ class Connections:
         content_type = {} if body is None else {"Content-Type": "application/json"}
         headers = {"Accept": accept, **content_type, **self._shown(), **current_carrier()}
         repeatable = method != "POST" if is_repeatable is None else is_repeatable
-        return Asked(self, method, self._prefix + path, headers, body, is_repeatable=repeatable)
+        return SentRequest(self, method, self._prefix + path, headers, body, is_repeatable=repeatable)
 
     def _shown(self) -> dict[str, str]:
         authorization = self._credentials.authorization()
@@ -172,7 +172,7 @@ class Connections:
                 self._idle.pop().connection.close()
 
 
-class Asked:
+class SentRequest:
     """A request that was sent. Read its answer, or close it.
 
     A server may close an idle connection at the moment of its next use. The request is then sent again on a new

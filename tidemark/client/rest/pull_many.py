@@ -9,7 +9,7 @@ from typing import NamedTuple
 import orjson
 
 from tidemark.client.received_message import TopicQueue
-from tidemark.client.rest.connections import Asked, Connections
+from tidemark.client.rest.connections import Connections, SentRequest
 from tidemark.client.rest.multipart_answer import Part, parts_of
 from tidemark.client.rest.page import following_offset
 from tidemark.client.rest.problems import Json, require_success
@@ -28,7 +28,7 @@ class From(NamedTuple):
 
 def ask_for_many(
     connections: Connections, places: Iterable[From], accept: str, parameters: Json, *, is_repeatable: bool = True
-) -> Asked:
+) -> SentRequest:
     """Send one request for all *places*. parameters: None is left out. is_repeatable: as for `Connections.ask`."""
     given = {name: value for name, value in parameters.items() if value is not None}
     if isinstance(given.get("tag"), str):
@@ -44,7 +44,7 @@ def many_pages(
 ) -> Iterator[Part]:
     """Yield the pages of the queues in turn; raise the StoreError of a refused queue. accept: not JSON."""
     left = deque(From(TopicQueue(*queue), offset) for queue, offset in offsets.items())
-    under_way: deque[tuple[Asked, list[From]]] = deque()
+    under_way: deque[tuple[SentRequest, list[From]]] = deque()
 
     def ask() -> None:
         while left and len(under_way) < _UNDER_WAY:

@@ -10,7 +10,7 @@ from urllib.parse import quote
 import orjson
 
 from tidemark.client.received_message import TopicQueue
-from tidemark.client.rest.connections import Answer, Asked, Connections
+from tidemark.client.rest.connections import Answer, Connections, SentRequest
 from tidemark.client.rest.page import (
     ARROW,
     RECORDS,
@@ -167,7 +167,7 @@ class Query:
         """Yield pages, including empty ones. Request the next page as soon as the current page's end is known."""
         path = messages_path(topic, queue_id)
 
-        def ask(offset: int | str) -> Asked:
+        def ask(offset: int | str) -> SentRequest:
             given = {"offset": offset, "wait_ms": wait_ms, **parameters}
             return self._connections.ask(path, given, accept)
 

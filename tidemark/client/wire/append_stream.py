@@ -1,4 +1,4 @@
-"""AppendStream: many batches in flight on one gRPC stream, each with a future, across broken connections.
+"""WriterStream: many batches in flight on one gRPC stream, each with a future, across broken connections.
 
 It has two threads: one opens the stream and reads answers, the other watches deadlines and delays. gRPC takes frames in
 a third. A batch is repeated only on this writer, with the same request id and queue, so that the writer recognises it.
@@ -25,7 +25,7 @@ from tidemark.client.errors.grpc_errors import (
 )
 from tidemark.client.send_result import SendResult
 from tidemark.client.wire.append_frame import encode_frame
-from tidemark.client.wire.pending_batches import Limits, Pending, PendingBatches, Repeat
+from tidemark.client.wire.pending_batches import Pending, PendingBatches, PendingLimits, Repeat
 from tidemark.errors import InFlightLimitError, StoreClosedError, StoreError, WriterUnreachableError
 from tidemark.v1 import commit_log_pb2
 from tidemark.v1.commit_log_pb2_grpc import CommitLogServiceStub
@@ -38,7 +38,7 @@ _APPEND_STREAM = f"/{commit_log_pb2.DESCRIPTOR.services_by_name['CommitLogServic
 _Outcome = Callable[[], None]  # completes one future
 
 
-class AppendStream:
+class WriterStream:
     """One stream to the writer at *address*.
 
     timeout_s  how long `close` waits for answers
@@ -51,7 +51,7 @@ class AppendStream:
         address: str,
         *,
         timeout_s: float,
-        limits: Limits,
+        limits: PendingLimits,
         explain: Callable[[], tuple[StoreError, bool]] | None = None,
     ) -> None:
         self._explain = explain

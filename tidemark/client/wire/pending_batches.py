@@ -32,7 +32,7 @@ class Repeat(enum.Enum):
     NEVER = "never"  # fail it
 
 
-class Limits(NamedTuple):
+class PendingLimits(NamedTuple):
     """Limits of unanswered bytes and messages per writer; a larger batch is sent alone."""
 
     max_bytes: int
@@ -87,7 +87,7 @@ class Pending:
 class PendingBatches:
     """All unanswered batches of one stream, in the order of their submission."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: PendingLimits) -> None:
         self.limits = limits
         self.bytes_in_flight = 0
         self.messages_in_flight = 0

@@ -8,9 +8,9 @@ import grpc
 
 from tidemark.client.errors.address_faults import wrong_address
 from tidemark.client.errors.tls_faults import told_apart
-from tidemark.client.wire.append_stream import AppendStream
+from tidemark.client.wire.append_stream import WriterStream
 from tidemark.client.wire.channel import open_channel
-from tidemark.client.wire.pending_batches import Limits
+from tidemark.client.wire.pending_batches import PendingLimits
 from tidemark.client.wire.topic_admin import Topics
 from tidemark.client.wire.unary_call import call_writer
 from tidemark.client.wire.writer_latency import Latency
@@ -25,14 +25,14 @@ from tidemark.v1.topics_pb2_grpc import TopicServiceStub
 class WriterLink:
     """An append stream and calls to the writer at *address*. It connects at its first use."""
 
-    def __init__(self, address: str, *, timeout_s: float, limits: Limits, credentials: Credentials) -> None:
+    def __init__(self, address: str, *, timeout_s: float, limits: PendingLimits, credentials: Credentials) -> None:
         self.address = address
         self._credentials = credentials
         self._timeout_s = timeout_s
         self._channel = open_channel(address, credentials)
         self._log = CommitLogServiceStub(self._channel)
         self._topic_service = TopicServiceStub(self._channel)
-        self.stream = AppendStream(
+        self.stream = WriterStream(
             self._channel, address, timeout_s=timeout_s, limits=limits, explain=self._explain_silence
         )
         self.topics = Topics(address, timeout_s=timeout_s, credentials=credentials, channel=self._channel)

@@ -13,10 +13,10 @@ from tidemark.index.check.findings import Note, Reason, Report, relative
 from tidemark.index.check.queues import QueueKey
 from tidemark.store.checkpoint import Checkpoint
 from tidemark.store.marks import Marks
-from tidemark.store.originals.checked_copy import Fault, read_checked
+from tidemark.store.originals.checked_copy import CopyFault, read_checked
 from tidemark.store.originals.consumer_offsets import SEPARATOR, load_consumer_offsets
 from tidemark.store.originals.next_offsets import decode_next_offsets, load_next_offsets
-from tidemark.store.originals.originals import Original, querys_originals, writers_originals
+from tidemark.store.originals.originals import OriginalFile, querys_originals, writers_originals
 from tidemark.store.originals.terms import clamp, read_terms
 from tidemark.store.originals.tombstones import load_tombstones
 from tidemark.store.originals.topics import is_config, load_topics
@@ -52,7 +52,7 @@ def _check_content(path: Path, load: Callable[[Path], Any], paths: StorePaths, r
         report.find(Reason.CONFIG, "cannot be read; its .bak is used instead", path=name)
 
 
-def _check_copy(original: Original, paths: StorePaths, report: Report, reason: Reason) -> bool:
+def _check_copy(original: OriginalFile, paths: StorePaths, report: Report, reason: Reason) -> bool:
     """Compare an original with its checked copy; return True if one of them is damaged.
 
     A file that is older than its copy results from a crash and is not damage. A file without a copy is left to its
@@ -64,7 +64,7 @@ def _check_copy(original: Original, paths: StorePaths, report: Report, reason: R
     except CorruptStoreError as error:
         report.find(reason, error.message.replace(str(original.path), name), path=name)
         return True
-    if choice.fault in (Fault.DAMAGED, Fault.MISSING):
+    if choice.fault in (CopyFault.DAMAGED, CopyFault.MISSING):
         report.find(reason, f"is {choice.fault.lower()}; its checked copy is used instead", path=name)
         return True
     if choice.has_copy and not choice.is_copy_sound:

@@ -17,11 +17,11 @@ from tidemark.read.watermark import Watermark
 
 _FOR_EVER_MS = (1 << 63) - 1
 _RECORDS_AT_ONCE = 1024
-_LAST_ELEMENT = 1 << 30  # element of a Place whose record was returned completely
+_LAST_ELEMENT = 1 << 30  # element of a MessagePlace whose record was returned completely
 
 
 @dataclass(frozen=True)
-class Place:
+class MessagePlace:
     """Place of a message: its record and its index in an inner batch."""
 
     physical_offset: int = -1
@@ -37,7 +37,7 @@ class TopicQuery:
     to_ms: int = _FOR_EVER_MS
     limit: int = 32
     max_bytes: int = 4 << 20  # stored bytes of records; the first one is returned regardless of its size
-    after: Place | None = None
+    after: MessagePlace | None = None
 
 
 @dataclass
@@ -46,7 +46,7 @@ class TopicAnswer:
 
     parts: list[PulledPart]
     skipped: list[Skipped]
-    after: Place | None
+    after: MessagePlace | None
 
 
 def scan_topic(store: StoreReader, watermark: Watermark, query: TopicQuery) -> TopicAnswer:
@@ -77,9 +77,9 @@ def scan_topic(store: StoreReader, watermark: Watermark, query: TopicQuery) -> T
     if len(kept):
         answer.parts.append(PulledPart(records, messages[kept], records.right))
     if trimmed:
-        answer.after = Place(int(messages["physical_offset"][kept[-1]]), int(elements[kept[-1]]))
+        answer.after = MessagePlace(int(messages["physical_offset"][kept[-1]]), int(elements[kept[-1]]))
     elif not complete and not ends_here:
-        answer.after = Place(int(offsets[n - 1]), _LAST_ELEMENT)
+        answer.after = MessagePlace(int(offsets[n - 1]), _LAST_ELEMENT)
     return answer
 
 

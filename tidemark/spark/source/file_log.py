@@ -20,7 +20,7 @@ from tidemark.read.records import REMOVED
 from tidemark.read.store_reader import StoreReader
 from tidemark.read.tag_filter import TagFilter
 from tidemark.read.unit_run import UnitsGoneError
-from tidemark.spark.source.log import BATCH_BYTES, Bounds, Page, gone, short
+from tidemark.spark.source.log import BATCH_BYTES, Bounds, MessagePage, gone, short
 from tidemark.spark.source.visible import SETTLE_S, wait_until
 
 _BATCH_MESSAGES = 65_536
@@ -75,7 +75,7 @@ class FileLog:
     def places_of_key(self, topic: str, key: str, most: int) -> list[QueuePlace] | None:
         return places_of_key(self._store, self._store.watermark(), topic=topic, key=key, most=most)
 
-    def pages(self, queue: TopicQueue, start: int, end: int, *, tags: frozenset[str] | None) -> Iterator[Page]:
+    def pages(self, queue: TopicQueue, start: int, end: int, *, tags: frozenset[str] | None) -> Iterator[MessagePage]:
         """Also raises CorruptStoreError if the whole store is inaccessible, because that is not a loss of messages."""
         try:
             yield from self._pages(queue, start, end, tags)
@@ -84,18 +84,18 @@ class FileLog:
                 raise _no_store(self._store.paths.root) from None
             raise
 
-    def _pages(self, queue: TopicQueue, start: int, end: int, tags: frozenset[str] | None) -> Iterator[Page]:
+    def _pages(self, queue: TopicQueue, start: int, end: int, tags: frozenset[str] | None) -> Iterator[MessagePage]:
         reader = self._store.queue(*queue)
         wanted = None if tags is None else TagFilter(tags)
         self._wait_for(reader, end)
         while start < end:
             result = self._pull(reader, start, end, wanted)
             for part in result.parts[:-1]:
-                yield Page(_below(message_batch(part, self._columns), end), start, [])
+                yield MessagePage(_below(message_batch(part, self._columns), end), start, [])
             last = message_batch(result.parts[-1], self._columns) if result.parts else _NOTHING
             damage = [f"{skip.reason} at queue offset {skip.queue_offset}" for skip in result.skipped]
             start = max(result.next_offset, start + 1)
-            yield Page(_below(last, end), start, damage)
+            yield MessagePage(_below(last, end), start, damage)
 
     def _pull(self, reader: QueueReader, start: int, end: int, tags: TagFilter | None) -> PullResult:
         asked = PullRequest(start, min(end - start, _BATCH_MESSAGES), BATCH_BYTES, tags=tags)

@@ -21,7 +21,7 @@ class Bounds(NamedTuple):
     max_offset: int
 
 
-class Page(NamedTuple):
+class MessagePage(NamedTuple):
     """Messages of one queue, in order. damage: one line per omitted record."""
 
     messages: pa.RecordBatch  # columns of tidemark.read.messages.message_columns.SCHEMA, at least the requested ones
@@ -52,7 +52,7 @@ class Log(Protocol):
         """Return the furthest end, at most *end*, with at most max_bytes from *start*; *start* if no message fits."""
         ...
 
-    def pages(self, queue: TopicQueue, start: int, end: int, *, tags: frozenset[str] | None) -> Iterator[Page]:
+    def pages(self, queue: TopicQueue, start: int, end: int, *, tags: frozenset[str] | None) -> Iterator[MessagePage]:
         """Yield the messages with start ≤ queue offset < end, all of them or those with one of *tags*.
 
         Raises OffsetTooSmallError if messages are deleted, OffsetOutOfRangeError if the queue ends before *end*.

@@ -23,13 +23,13 @@ _MOST = 1 << 63
 
 
 @dataclass(frozen=True)
-class Span:
+class IntegerRange:
     """Integers with low ≤ n < high."""
 
     low: int = -_MOST
     high: int = _MOST
 
-    def narrowed(self, kind: str, value: int) -> Span:
+    def narrowed(self, kind: str, value: int) -> IntegerRange:
         """Restrict the span by a comparison with *value*."""
         low, high = {
             "EqualTo": (value, value + 1),
@@ -38,7 +38,7 @@ class Span:
             "LessThan": (-_MOST, value),
             "LessThanOrEqual": (-_MOST, value + 1),
         }.get(kind, (-_MOST, _MOST))
-        return Span(max(self.low, low), min(self.high, high))
+        return IntegerRange(max(self.low, low), min(self.high, high))
 
 
 @dataclass(frozen=True)
@@ -46,10 +46,10 @@ class Wanted:
     """Restrictions by filters. None: no restriction. store_ms: epoch milliseconds."""
 
     topics: frozenset[str] | None = None
-    queue_ids: Span = Span()
+    queue_ids: IntegerRange = IntegerRange()
     listed_queue_ids: frozenset[int] | None = None
-    offsets: Span = Span()
-    store_ms: Span = Span()
+    offsets: IntegerRange = IntegerRange()
+    store_ms: IntegerRange = IntegerRange()
     tags: frozenset[str] | None = None
 
     def and_filters(self, filters: Iterable[Filter]) -> Wanted:
@@ -137,7 +137,7 @@ def _among(before: frozenset[Any] | None, kind: str, value: Any) -> frozenset[An
     return values if before is None else before & values
 
 
-def _around(before: Span, values: list[int]) -> Span:
+def _around(before: IntegerRange, values: list[int]) -> IntegerRange:
     """Restrict *before* to the range from the least to the greatest of *values*."""
     if not values:
         return before

@@ -16,7 +16,7 @@ from tidemark.errors import (
     QueueIllegalError,
     TopicNotFoundError,
 )
-from tidemark.spark.source.log import Log, Page
+from tidemark.spark.source.log import Log, MessagePage
 from tidemark.spark.source.open_log import open_log
 from tidemark.spark.source.rows import Rows, carrying
 from tidemark.spark.source.source_options import SourceOptions
@@ -57,12 +57,12 @@ def read_ranges(
 
 def _pages_of_spans(
     log: Log, wanted: QueueRange, options: SourceOptions, tags: frozenset[str] | None
-) -> Iterator[Page]:
+) -> Iterator[MessagePage]:
     for start, end in wanted.spans:
         yield from _pages(log, replace(wanted, start=start, end=end), options, tags)
 
 
-def _pages(log: Log, wanted: QueueRange, options: SourceOptions, tags: frozenset[str] | None) -> Iterator[Page]:
+def _pages(log: Log, wanted: QueueRange, options: SourceOptions, tags: frozenset[str] | None) -> Iterator[MessagePage]:
     start = wanted.start
     while start < wanted.end:
         try:

@@ -16,7 +16,7 @@ from tidemark.errors import StoreContradictionError
 from tidemark.read.lookup.key_places import QueuePlace, can_be_indexed
 from tidemark.read.messages.message_columns import SCHEMA
 from tidemark.read.records import REMOVED
-from tidemark.spark.source.log import BATCH_BYTES, Bounds, Page, gone, short
+from tidemark.spark.source.log import BATCH_BYTES, Bounds, MessagePage, gone, short
 from tidemark.spark.source.visible import SETTLE_S, wait_until_visible
 from tidemark.store.originals.topics import BATCH_QUEUE
 from tidemark.tls.credentials import Credentials
@@ -80,7 +80,7 @@ class ServiceLog:
         facts = self._query.get(f"/v1/topics/{quote(topic, safe='')}")
         return bool(facts["queue_type"] == BATCH_QUEUE or self._query.get("/v1/status")["attached"])
 
-    def pages(self, queue: TopicQueue, start: int, end: int, *, tags: frozenset[str] | None) -> Iterator[Page]:
+    def pages(self, queue: TopicQueue, start: int, end: int, *, tags: frozenset[str] | None) -> Iterator[MessagePage]:
         tag = None if tags is None else sorted(tags)
         next_offset = start
         most = min(end - start, _PAGE_MESSAGES)
@@ -113,10 +113,10 @@ class ServiceLog:
         self._query.close()
 
 
-def _pages(table: pa.Table, next_offset: int, damage: list[str]) -> Iterator[Page]:
+def _pages(table: pa.Table, next_offset: int, damage: list[str]) -> Iterator[MessagePage]:
     """Report damage with the first page only."""
     for batch in table.to_batches() or [_NOTHING]:
-        yield Page(batch, next_offset, damage)
+        yield MessagePage(batch, next_offset, damage)
         damage = []
 
 

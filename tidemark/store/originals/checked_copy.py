@@ -29,7 +29,7 @@ _OWN_NAMES = frozenset({"format", "terms", "tombstones.json", "queue_offsets"})
 Version = tuple[int, ...]
 
 
-class Form(NamedTuple):
+class FileRules(NamedTuple):
     """Rules for one type of file.
 
     parse    returns the content; raises ValueError, KeyError, TypeError or AttributeError for invalid bytes
@@ -42,7 +42,7 @@ class Form(NamedTuple):
     shared: bool = False
 
 
-class Fault(enum.StrEnum):
+class CopyFault(enum.StrEnum):
     """Reason why the copy is used instead of the file."""
 
     MISSING = "MISSING"
@@ -50,7 +50,7 @@ class Fault(enum.StrEnum):
     OLDER = "OLDER"  # a crash between the writes of the copy and of the file
 
 
-class Choice(NamedTuple):
+class ValidContent(NamedTuple):
     """The valid content. data: None if neither file nor copy exists.
 
     fault           why the copy is used instead of the file; None if the file is used
@@ -60,7 +60,7 @@ class Choice(NamedTuple):
     """
 
     data: bytes | None
-    fault: Fault | None = None
+    fault: CopyFault | None = None
     is_foreign: bool = False
     is_copy_sound: bool = True
     has_copy: bool = True
@@ -105,7 +105,7 @@ def read_file(path: Path) -> bytes | None:
         return None
 
 
-def read_checked(path: Path, form: Form) -> Choice:
+def read_checked(path: Path, form: FileRules) -> ValidContent:
     """Return the content of *path* or of its copy, whichever is the newest sound one.
 
     Raises CorruptStoreError (fact: path) if both are damaged: no content is guessed.
@@ -121,10 +121,10 @@ def read_checked(path: Path, form: Form) -> Choice:
             f"{path} and its copy {copy} are both damaged: run `tidemark store repair`, which shows the state of both",
             path=str(path),
         )
-    return Choice(main, is_copy_sound=False, has_copy=stored is not None)
+    return ValidContent(main, is_copy_sound=False, has_copy=stored is not None)
 
 
-def is_sound(data: bytes | None, form: Form) -> bool:
+def is_sound(data: bytes | None, form: FileRules) -> bool:
     """Return True if *data* is a valid file of this form."""
     if data is None or not data.strip():
         return False
@@ -135,21 +135,21 @@ def is_sound(data: bytes | None, form: Form) -> bool:
     return True
 
 
-def _choose(main: bytes | None, copy: Kept, form: Form) -> Choice:
+def _choose(main: bytes | None, copy: Kept, form: FileRules) -> ValidContent:
     """Choose between the file's bytes and those of its sound copy."""
     kept = copy.content
     if main == kept:
-        return Choice(main)
+        return ValidContent(main)
     if main is None:
-        return Choice(kept, Fault.MISSING)
+        return ValidContent(kept, CopyFault.MISSING)
     if main and crc32(main) == copy.replaced:
-        return Choice(kept, Fault.OLDER)
+        return ValidContent(kept, CopyFault.OLDER)
     if not is_sound(main, form) or _differ_by_one_bit(main, kept):
-        return Choice(kept, Fault.DAMAGED)
+        return ValidContent(kept, CopyFault.DAMAGED)
     of_main, of_kept = form.version(form.parse(main)), form.version(form.parse(kept))
     if form.shared or of_main is None or of_kept is None or of_main > of_kept:
-        return Choice(main, is_foreign=True)
-    return Choice(kept, Fault.DAMAGED)
+        return ValidContent(main, is_foreign=True)
+    return ValidContent(kept, CopyFault.DAMAGED)
 
 
 def _differ_by_one_bit(one: bytes, other: bytes) -> bool:
@@ -170,7 +170,7 @@ def write_checked(path: Path, data: bytes, storage: Storage, *, keep_previous: b
     replace_file(storage, path, data, keep_previous=keep_previous, first=first)
 
 
-def heal(path: Path, form: Form, storage: Storage) -> Choice:
+def heal(path: Path, form: FileRules, storage: Storage) -> ValidContent:
     """Make file and copy equal again and return the previous state. Only the file's owner calls this.
 
     The bytes of a damaged file stay in the copy's folder as `<name>.damaged`.
@@ -181,7 +181,7 @@ def heal(path: Path, form: Form, storage: Storage) -> Choice:
     assert copy is not None, "only originals are healed"
     if choice.data is None or not is_sound(choice.data, form):
         return choice  # no content, or the caller decides about older content
-    if choice.fault is Fault.DAMAGED:
+    if choice.fault is CopyFault.DAMAGED:
         storage.make_folder(copy.parent)
         replace_file(storage, copy.with_name(f"{path.name}.damaged"), path.read_bytes(), keep_previous=False)
     if choice.fault is not None or choice.is_foreign or not choice.is_copy_sound:

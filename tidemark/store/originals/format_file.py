@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from tidemark.errors import CorruptStoreError, StoreTooNewError
-from tidemark.store.originals.checked_copy import Form, read_checked, write_checked
+from tidemark.store.originals.checked_copy import FileRules, read_checked, write_checked
 from tidemark.store.paths import StorePaths
 from tidemark.store.storage import Storage, replace_file
 from tidemark.version import program_version
@@ -56,7 +56,7 @@ def _decode(content: dict[str, Any]) -> FormatVersion:
     return FormatVersion(int(content["version"]["major"]), int(content["version"]["minor"]))
 
 
-FORMAT_FORM = Form(lambda data: _decode(orjson.loads(data)), tuple)
+FORMAT_FORM = FileRules(lambda data: _decode(orjson.loads(data)), tuple)
 
 
 def require_known_format(paths: StorePaths) -> FormatVersion | None:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from tidemark.errors import CorruptStoreError
-from tidemark.store.originals.checked_copy import Form, read_checked, write_checked
+from tidemark.store.originals.checked_copy import FileRules, read_checked, write_checked
 from tidemark.store.storage import Storage
 
 _VERSION = 1
@@ -70,4 +70,4 @@ def decode_next_offsets(content: dict[str, Any]) -> NextOffsets:
     return NextOffsets(int(content["position"]), int(content["storeTimestamp"]), table)
 
 
-NEXT_OFFSETS_FORM = Form(lambda data: decode_next_offsets(orjson.loads(data)), lambda table: (table.position,))
+NEXT_OFFSETS_FORM = FileRules(lambda data: decode_next_offsets(orjson.loads(data)), lambda table: (table.position,))

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tidemark.errors import CorruptStoreError
-from tidemark.store.originals.checked_copy import Choice, Form, heal, is_sound, read_file, write_checked
+from tidemark.store.originals.checked_copy import FileRules, ValidContent, heal, is_sound, read_file, write_checked
 from tidemark.store.originals.format_file import FORMAT_FORM
 from tidemark.store.originals.next_offsets import NEXT_OFFSETS_FORM
 from tidemark.store.originals.terms import TERMS_FORM
@@ -17,14 +17,14 @@ from tidemark.store.paths import StorePaths
 from tidemark.store.storage import Storage
 
 
-class Original(NamedTuple):
+class OriginalFile(NamedTuple):
     """One file and its form."""
 
     path: Path
-    form: Form
+    form: FileRules
 
 
-class Outcome(enum.StrEnum):
+class RepairOutcome(enum.StrEnum):
     """The result of a repair."""
 
     SOUND = "sound"
@@ -40,28 +40,28 @@ class Repair(NamedTuple):
     """Result of one file's repair. cause: why the file was not used."""
 
     path: Path
-    outcome: Outcome
+    outcome: RepairOutcome
     cause: str = ""
 
 
-def writers_originals(paths: StorePaths) -> tuple[Original, ...]:
+def writers_originals(paths: StorePaths) -> tuple[OriginalFile, ...]:
     """Return the originals that the writer owns."""
     return (
-        Original(paths.format_file, FORMAT_FORM),
-        Original(paths.terms, TERMS_FORM),
-        Original(paths.tombstones, TOMBSTONES_FORM),
-        Original(paths.next_offsets, NEXT_OFFSETS_FORM),
-        Original(paths.topics, CONFIG_FORM),
-        Original(paths.delay_offsets, CONFIG_FORM),
+        OriginalFile(paths.format_file, FORMAT_FORM),
+        OriginalFile(paths.terms, TERMS_FORM),
+        OriginalFile(paths.tombstones, TOMBSTONES_FORM),
+        OriginalFile(paths.next_offsets, NEXT_OFFSETS_FORM),
+        OriginalFile(paths.topics, CONFIG_FORM),
+        OriginalFile(paths.delay_offsets, CONFIG_FORM),
     )
 
 
-def querys_originals(paths: StorePaths) -> tuple[Original, ...]:
+def querys_originals(paths: StorePaths) -> tuple[OriginalFile, ...]:
     """Return the originals that the query service owns."""
-    return (Original(paths.consumer_offsets, CONFIG_FORM),)
+    return (OriginalFile(paths.consumer_offsets, CONFIG_FORM),)
 
 
-def repair(original: Original, storage: Storage, *, accept_older: bool = False) -> Repair:
+def repair(original: OriginalFile, storage: Storage, *, accept_older: bool = False) -> Repair:
     """Restore a file or its checked copy from the other one; with *accept_older*, both from the file's `.bak`.
 
     Damage never raises: the outcome is LOST if no sound content is left.
@@ -71,28 +71,30 @@ def repair(original: Original, storage: Storage, *, accept_older: bool = False) 
         choice = heal(path, form, storage)
     except CorruptStoreError as error:
         return (
-            _from_previous(original, storage, error.message) if accept_older else Repair(path, Outcome.LOST, str(error))
+            _from_previous(original, storage, error.message)
+            if accept_older
+            else Repair(path, RepairOutcome.LOST, str(error))
         )
     if choice.data is not None and not is_sound(choice.data, form):
         cause = f"{path} is damaged and has no checked copy"
-        return _from_previous(original, storage, cause) if accept_older else Repair(path, Outcome.LOST, cause)
+        return _from_previous(original, storage, cause) if accept_older else Repair(path, RepairOutcome.LOST, cause)
     return Repair(path, _outcome(choice), choice.fault or "")
 
 
-def _outcome(choice: Choice) -> Outcome:
+def _outcome(choice: ValidContent) -> RepairOutcome:
     if choice.data is None:
-        return Outcome.ABSENT
+        return RepairOutcome.ABSENT
     if choice.fault is not None:
-        return Outcome.RESTORED
+        return RepairOutcome.RESTORED
     if choice.is_foreign:
-        return Outcome.CHANGED
-    return Outcome.SOUND if choice.is_copy_sound else Outcome.COPIED
+        return RepairOutcome.CHANGED
+    return RepairOutcome.SOUND if choice.is_copy_sound else RepairOutcome.COPIED
 
 
-def _from_previous(original: Original, storage: Storage, cause: str) -> Repair:
+def _from_previous(original: OriginalFile, storage: Storage, cause: str) -> Repair:
     path, form = original
     data = read_file(path.with_name(f"{path.name}.bak"))
     if data is None or not is_sound(data, form):
-        return Repair(path, Outcome.LOST, f"{cause}; its .bak cannot be read either")
+        return Repair(path, RepairOutcome.LOST, f"{cause}; its .bak cannot be read either")
     write_checked(path, data, storage, keep_previous=False)
-    return Repair(path, Outcome.OLDER, cause)
+    return Repair(path, RepairOutcome.OLDER, cause)

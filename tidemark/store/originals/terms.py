@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from tidemark.store.originals.checked_copy import Form, read_checked, write_checked
+from tidemark.store.originals.checked_copy import FileRules, read_checked, write_checked
 from tidemark.store.storage import Storage
 
 
@@ -72,7 +72,7 @@ def _parse(data: bytes) -> list[Term]:
     return terms
 
 
-TERMS_FORM = Form(_parse, lambda terms: (terms[-1].number,))
+TERMS_FORM = FileRules(_parse, lambda terms: (terms[-1].number,))
 
 
 def current_term(path: Path) -> Term:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from tidemark.errors import CorruptStoreError
-from tidemark.store.originals.checked_copy import Form, read_checked
+from tidemark.store.originals.checked_copy import FileRules, read_checked
 from tidemark.store.originals.topics import load_config, save_config
 from tidemark.store.storage import Storage
 
@@ -66,7 +66,7 @@ def _version(tombstones: list[Tombstone]) -> tuple[int, ...]:
     return len(tombstones), sum(stone.physical_offset for stone in tombstones)
 
 
-TOMBSTONES_FORM = Form(_parse, _version)
+TOMBSTONES_FORM = FileRules(_parse, _version)
 
 
 def save_tombstones(path: Path, tombstones: list[Tombstone], storage: Storage) -> None:

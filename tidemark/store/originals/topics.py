@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from tidemark.errors import CorruptStoreError, TopicAttributeError
-from tidemark.store.originals.checked_copy import Form, Version, read_checked, write_checked
+from tidemark.store.originals.checked_copy import FileRules, Version, read_checked, write_checked
 from tidemark.store.storage import Storage
 
 PERMISSION_READ, PERMISSION_WRITE = 4, 2
@@ -118,7 +118,7 @@ def _data_version(content: dict[str, Any]) -> Version | None:
     return (int(version["counter"]), int(version.get("timestamp", 0))) if version else None
 
 
-CONFIG_FORM = Form(_parse_config, _data_version, shared=True)
+CONFIG_FORM = FileRules(_parse_config, _data_version, shared=True)
 
 
 def is_config(path: Path) -> bool:

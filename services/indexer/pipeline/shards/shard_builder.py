@@ -42,7 +42,7 @@ def _nothing_visible() -> list[int]:
 
 
 @dataclass
-class Progress:
+class ShardProgress:
     """Progress of one shard in one epoch: a row for foreachBatch. Physical offsets; times in seconds.
 
     began_s, stopped_s  monotonic time at which the shard was acquired, and at which following ended; 0: never
@@ -84,7 +84,7 @@ class ShardBuilder:
         marks: Marks,
         committed: CommittedOffset,
         storage: Storage,
-        progress: Progress,
+        progress: ShardProgress,
         hand_over: HandOver,
     ) -> None:
         number = progress.shard

@@ -20,7 +20,7 @@ from tidemark.index.scan.scan_range import RangeProgress
 from ..config import PipelineSettings
 from ..epoch import run_epochs
 from ..plan import EpochPlan
-from ..shards.shard_builder import Progress, executors_of
+from ..shards.shard_builder import ShardProgress, executors_of
 from .scan import scan_planned
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def _schema(row: type[Any]) -> str:
     return ", ".join(f"{field.name} {_SQL_TYPES[str(field.type)]}" for field in fields(row))
 
 
-PROGRESS_SCHEMA = _schema(Progress)
+PROGRESS_SCHEMA = _schema(ShardProgress)
 _SCAN_SCHEMA = _schema(RangeProgress)
 
 log = structlog.get_logger()

@@ -18,8 +18,8 @@ from tidemark.read.store_reader import StoreReader
 from ..config import QuerySettings
 from ..schema.request_bodies import HeartbeatBody, JoinBody, OffsetsBody
 from .consumer_offsets import ConsumerOffset, ConsumerOffsets
-from .group_membership import Lease, QueueIds
-from .member_table import Leases
+from .group_membership import MemberLease, QueueIds
+from .member_table import MemberTable
 
 T = TypeVar("T")
 
@@ -30,10 +30,10 @@ class Read(Protocol):
     async def __call__(self, function: Callable[[], T], /) -> T: ...
 
 
-class Told(NamedTuple):
+class MemberOffsets(NamedTuple):
     """A member's lease, and the group's offset in each assigned queue; None in a queue without an offset."""
 
-    lease: Lease
+    lease: MemberLease
     offsets: list[int | None]
 
 
@@ -41,7 +41,7 @@ class ConsumerGroups:
     """The consumer groups of one store. Every method raises StoreLockedError if another process manages them."""
 
     def __init__(
-        self, settings: QuerySettings, *, store: StoreReader, offsets: ConsumerOffsets, leases: Leases, read: Read
+        self, settings: QuerySettings, *, store: StoreReader, offsets: ConsumerOffsets, leases: MemberTable, read: Read
     ) -> None:
         self.leases = leases
         self._settings = settings
@@ -51,8 +51,8 @@ class ConsumerGroups:
 
     # -- members --------------------------------------------------------------------------------------------------
 
-    async def join(self, group: str, body: JoinBody) -> Told:
-        """Add a member. Raises ArgumentIllegalError beyond a limit; see `Leases.join`."""
+    async def join(self, group: str, body: JoinBody) -> MemberOffsets:
+        """Add a member. Raises ArgumentIllegalError beyond a limit; see `MemberTable.join`."""
         settings = self._settings
         session_timeout_ms = body.session_timeout_ms or settings.query_session_timeout_ms
         shortest, longest = settings.query_min_session_timeout_ms, settings.query_max_session_timeout_ms
@@ -63,7 +63,7 @@ class ConsumerGroups:
             )
         _require_at_most(settings.query_max_member_topics, body.topics, "topics")
 
-        def join() -> Lease:
+        def join() -> MemberLease:
             self._offsets.require_owner()
             return self.leases.join(
                 group,
@@ -76,10 +76,10 @@ class ConsumerGroups:
 
         return await self._told(group, await self._read(join))
 
-    async def heartbeat(self, group: str, member_id: str, body: HeartbeatBody) -> Told:
+    async def heartbeat(self, group: str, member_id: str, body: HeartbeatBody) -> MemberOffsets:
         """Renew a member's session. Raises MemberFencedError if it must join again."""
 
-        def heartbeat() -> Lease:
+        def heartbeat() -> MemberLease:
             self._offsets.require_owner()
             return self.leases.heartbeat(
                 group,
@@ -105,12 +105,12 @@ class ConsumerGroups:
         except TopicNotFoundError:
             return None
 
-    async def _told(self, group: str, lease: Lease) -> Told:
+    async def _told(self, group: str, lease: MemberLease) -> MemberOffsets:
         if lease.has_new:  # the previous holders' commits come first
             await self._offsets.settled()
 
-        def look() -> Told:
-            return Told(lease, [self._offset_of(group, *queue) for queue in lease.assigned])
+        def look() -> MemberOffsets:
+            return MemberOffsets(lease, [self._offset_of(group, *queue) for queue in lease.assigned])
 
         return await self._read(look)
 

@@ -31,7 +31,7 @@ from tidemark.errors import (
 )
 from tidemark.store.lock import FolderLock
 from tidemark.store.originals.consumer_offsets import SEPARATOR, OffsetTable, load_consumer_offsets
-from tidemark.store.originals.originals import Outcome, querys_originals, repair
+from tidemark.store.originals.originals import RepairOutcome, querys_originals, repair
 from tidemark.store.originals.topics import load_config, save_config
 from tidemark.store.paths import StorePaths
 from tidemark.store.storage import Storage
@@ -153,7 +153,7 @@ class ConsumerOffsets:
             except DiskFullError as error:
                 log.warning("original_not_restored", path=str(original.path), error=error.message)
                 continue
-            if done.outcome is Outcome.RESTORED:
+            if done.outcome is RepairOutcome.RESTORED:
                 log.warning("original_restored", path=str(done.path), cause=done.cause)
 
     def require_owner(self) -> None:

@@ -23,7 +23,7 @@ class Member:
     """One incarnation of a member.
 
     Attributes:
-        heard_s: time of its last join or heartbeat, on the clock of the caller of `Membership.expired`.
+        heard_s: time of its last join or heartbeat, on the clock of the caller of `GroupMembers.expired`.
         joined: generation that its join made; a caller with an older one is an earlier incarnation.
         told: generation of its last lease.
         holds: queues that it was given and has not released.
@@ -37,7 +37,7 @@ class Member:
     holds: set[Queue] = field(default_factory=set)
 
 
-class Lease(NamedTuple):
+class MemberLease(NamedTuple):
     """The answer to a member's join or heartbeat.
 
     Attributes:
@@ -81,7 +81,7 @@ def fenced(member_id: str, generation: int | None) -> MemberFencedError:
     )
 
 
-class Membership:
+class GroupMembers:
     """Members of one group and the queues that they hold. Every change of members or queues makes a new generation."""
 
     def __init__(self, strategy: Strategy, *, store: str, generation: int) -> None:
@@ -134,7 +134,7 @@ class Membership:
         member.heard_s = now_s
         self._free(member, member.holds.difference(holds))
 
-    def lease(self, member_id: str) -> Lease:
+    def lease(self, member_id: str) -> MemberLease:
         """Return the member's lease. From now on the member holds the assigned queues."""
         member = self.members[member_id]
         meant = self._meant[member_id]
@@ -143,7 +143,7 @@ class Membership:
         member.holds.update(assigned)
         member.told = self.generation
         unknown = [topic for topic in sorted(member.topics) if self._queue_ids.get(topic) is None]
-        return Lease(
+        return MemberLease(
             member_id, self.generation, member.session_timeout_ms, sorted(self.members), assigned, unknown, has_new
         )
 
@@ -168,7 +168,7 @@ class Membership:
         }
 
     @classmethod
-    def from_json(cls, content: dict[str, Any], *, store: str, now_s: float) -> Membership:
+    def from_json(cls, content: dict[str, Any], *, store: str, now_s: float) -> GroupMembers:
         """Restore a group. All sessions begin anew, because no member could send heartbeats while no process listened.
 
         Raises:

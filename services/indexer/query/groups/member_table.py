@@ -22,12 +22,12 @@ from tidemark.errors import (
 )
 
 from ..queue_allocation import Queue, Strategy
-from .group_membership import GroupState, Lease, Member, Membership, QueueIds, fenced
+from .group_membership import GroupMembers, GroupState, Member, MemberLease, QueueIds, fenced
 
 _log = structlog.get_logger()
 
 
-class Leases:
+class MemberTable:
     """Members of all groups and the queues that they hold. Safe for several threads; no method reads a file.
 
     Args:
@@ -51,7 +51,7 @@ class Leases:
         self._clock = clock
         self._epoch_ms = epoch_ms
         self._lock = threading.Lock()
-        self._groups: dict[str, Membership] = {}  # only groups with members
+        self._groups: dict[str, GroupMembers] = {}  # only groups with members
         self._highest = 0  # highest generation of a removed group
         self.rebalances = 0
         self.fenced_commits = 0
@@ -67,7 +67,7 @@ class Leases:
         strategy: Strategy,
         session_timeout_ms: int,
         queue_ids: QueueIds,
-    ) -> Lease:
+    ) -> MemberLease:
         """Add a member, which replaces a live member with the same id.
 
         Args:
@@ -103,7 +103,7 @@ class Leases:
 
     def heartbeat(
         self, group: str, member_id: str, *, generation: int, holds: Collection[Queue], queue_ids: QueueIds
-    ) -> Lease:
+    ) -> MemberLease:
         """Renew a member's session, release its queues that are not in *holds*, and return its new lease.
 
         Args:
@@ -216,24 +216,24 @@ class Leases:
         """
         now_s = self._clock()
         taken = {
-            group: Membership.from_json(content, store=self._store, now_s=now_s) for group, content in groups.items()
+            group: GroupMembers.from_json(content, store=self._store, now_s=now_s) for group, content in groups.items()
         }
         with self._lock:
             self._groups = taken | self._groups
 
     # -- internals; the caller holds the lock ---------------------------------------------------------------------
 
-    def _begin(self, group: str, strategy: Strategy) -> Membership:
+    def _begin(self, group: str, strategy: Strategy) -> GroupMembers:
         if len(self._groups) >= self._max_groups:
             raise GroupFullError(
                 f"{len(self._groups)} groups have members: at most {self._max_groups} (TIDEMARK_QUERY_MAX_GROUPS)",
                 limit=self._max_groups,
             )
         generation = max(self._highest, self._epoch_ms())
-        membership = self._groups[group] = Membership(strategy, store=self._store, generation=generation)
+        membership = self._groups[group] = GroupMembers(strategy, store=self._store, generation=generation)
         return membership
 
-    def _living(self, group: str) -> Membership | None:
+    def _living(self, group: str) -> GroupMembers | None:
         """Remove members whose session has timed out; return the group, None if it has no members left."""
         membership = self._groups.get(group)
         if membership is not None and (over := membership.expired(self._clock())):
@@ -248,7 +248,7 @@ class Leases:
             self._highest = max(self._highest, membership.generation)
             del self._groups[group]
 
-    def _note(self, group: str, membership: Membership, why: str, gone: Collection[str] = ()) -> None:
+    def _note(self, group: str, membership: GroupMembers, why: str, gone: Collection[str] = ()) -> None:
         self.rebalances += 1
         _log.info(
             "group_rebalanced",

@@ -17,8 +17,8 @@ from tidemark.read.watermark import Watermark
 from ..state.read_threads import steady
 from ..state.service_state import ServiceState
 from .pull_response import PullBody
-from .pulled import Limits, Pulled
-from .queue_pull import Now, QueuePull
+from .pulled import AnswerLimits, Pulled
+from .queue_pull import QueuePull, StoreMoment
 
 Make = Callable[[QueuePull, Pulled], PullBody]
 Refuse = Callable[[QueuePull, StoreError], PullBody]
@@ -38,7 +38,7 @@ class ManyQueues:
     """
 
     def __init__(
-        self, state: ServiceState, pulls: Sequence[QueuePull], limits: Limits, make: Make, refuse: Refuse
+        self, state: ServiceState, pulls: Sequence[QueuePull], limits: AnswerLimits, make: Make, refuse: Refuse
     ) -> None:
         self._state = state
         self._pulls = list(enumerate(pulls))
@@ -76,7 +76,7 @@ class ManyQueues:
         """Return the parts of *pulls*, as many as fit into the answer."""
         parts: list[PullBody] = []
         limits, room = self._limits, self._state.settings.query_max_body_bytes
-        now = Now(self._state.store.watermark(), self._state.store.log_min)
+        now = StoreMoment(self._state.store.watermark(), self._state.store.log_min)
         for number, pull in pulls:
             if limits.max_messages <= 0 or limits.max_bytes <= 0 or room <= 0:
                 self.looked_at = number
@@ -130,7 +130,7 @@ class ManyQueues:
         if now < self._not_before:
             return False
         self._grown = self._pulls  # if the next lines raise, all queues are read, and the read reports the error
-        seen = Now(watermark, self._state.store.log_min)
+        seen = StoreMoment(watermark, self._state.store.log_min)
         self._grown = [(number, pull) for number, pull in self._pulls if _has_grown(pull, seen)]
         took_s = time.monotonic() - now
         if took_s > _LONG_S:
@@ -138,13 +138,13 @@ class ManyQueues:
         return bool(self._grown)
 
 
-def _looked(pull: QueuePull, now: Now) -> Pulled:
+def _looked(pull: QueuePull, now: StoreMoment) -> Pulled:
     with contextlib.suppress(UnitsGoneError):
         return pull.look(now)
     return steady(pull.look)
 
 
-def _has_grown(pull: QueuePull, now: Now) -> bool:
+def _has_grown(pull: QueuePull, now: StoreMoment) -> bool:
     """Return True if the queue has new messages, or if the check fails: the next look reports the error."""
     try:
         return pull.has_grown(now)

@@ -22,7 +22,7 @@ _WORTH_WAITING = frozenset(
 )
 
 
-class Limits(NamedTuple):
+class AnswerLimits(NamedTuple):
     """Limits of one answer: the requested ones, capped by the settings. max_bytes: bytes of records as stored."""
 
     max_messages: int
@@ -42,7 +42,7 @@ class Limits(NamedTuple):
         whole_records: bool,
         as_broker: bool = False,
         as_columns: bool = False,
-    ) -> Limits:
+    ) -> AnswerLimits:
         """Return the limits of *asked*, with the settings' defaults and maxima."""
         return cls(
             min(asked.max_messages or settings.query_default_messages, settings.query_max_messages),
@@ -62,7 +62,7 @@ class Pulled:
     watermark: Watermark
     result: PullResult
     requested_offset: int
-    limits: Limits
+    limits: AnswerLimits
 
     @property
     def is_worth_waiting(self) -> bool:

@@ -18,13 +18,13 @@ from tidemark.read.watermark import Watermark
 from tidemark.store.originals.tombstones import Tombstone
 
 from ..state.service_state import ServiceState
-from .pulled import Limits, Pulled
+from .pulled import AnswerLimits, Pulled
 
 A = TypeVar("A")
 MOST_MESSAGES_AS_COLUMNS = 8192  # most messages that the event loop converts to columns: a few milliseconds
 
 
-class Now(NamedTuple):
+class StoreMoment(NamedTuple):
     """The store's watermark, and the minimum of its log, at one moment."""
 
     watermark: Watermark
@@ -34,7 +34,7 @@ class Now(NamedTuple):
 class QueuePull:
     """A pull from one queue. offset: a queue offset, earliest or latest."""
 
-    def __init__(self, state: ServiceState, topic: str, queue_id: int, offset: str, limits: Limits) -> None:
+    def __init__(self, state: ServiceState, topic: str, queue_id: int, offset: str, limits: AnswerLimits) -> None:
         self._state = state
         self._store = state.store
         self.topic = topic
@@ -44,10 +44,10 @@ class QueuePull:
         self.limits = limits
         self.cursor = 0
         self._requested: int | None = None
-        self._seen: Now | None = None  # read by a check just before, for the next look
+        self._seen: StoreMoment | None = None  # read by a check just before, for the next look
         self._known: tuple[tuple[QueueReader, Watermark, Tombstone | None], QueueBounds] | None = None  # last look
 
-    def look(self, now: Now | None = None) -> Pulled:
+    def look(self, now: StoreMoment | None = None) -> Pulled:
         """Read the messages at the cursor.
 
         Args:
@@ -58,7 +58,7 @@ class QueuePull:
             UnitsGoneError: log files have expired since *now*.
         """
         self._queue = self._store.queue(self.topic, self.queue_id)
-        watermark, log_min = now or self._seen or Now(self._store.watermark(), self._store.log_min)
+        watermark, log_min = now or self._seen or StoreMoment(self._store.watermark(), self._store.log_min)
         self._seen = None
         bounds = self._bounds(self._queue, watermark, log_min)
         requested = self._resolve_offset(bounds)
@@ -113,11 +113,11 @@ class QueuePull:
         queue = self._store.known_queue(self.topic, self.queue_id)
         if queue is None or not queue.run.is_known:
             return False
-        self._seen = Now(self._store.watermark(), self._store.log_min)
+        self._seen = StoreMoment(self._store.watermark(), self._store.log_min)
         end = self._bounds(queue, *self._seen).units_end
         return self._offset == "latest" or int(self._offset) >= end
 
-    def has_grown(self, now: Now) -> bool:
+    def has_grown(self, now: StoreMoment) -> bool:
         """Return True if there are messages at or after the cursor. Call it after a look.
 
         Raises:

@@ -15,7 +15,7 @@ from tidemark.read.watermark import Watermark
 from ..state.read_threads import steady
 from ..state.service_state import ServiceState
 from .pulled import Pulled
-from .queue_pull import Now, QueuePull
+from .queue_pull import QueuePull, StoreMoment
 
 A = TypeVar("A")
 _MOST_RECORDS_BYTES, _MOST_COLUMNS_BYTES = 8 << 20, 4 << 20
@@ -55,7 +55,7 @@ class Puller:
         return seen[0]
 
     def _has_grown(self, watermark: Watermark) -> bool:
-        return self._pull.has_grown(Now(watermark, self._state.store.log_min))
+        return self._pull.has_grown(StoreMoment(watermark, self._state.store.log_min))
 
     async def _look_where_it_costs_least(self, look: Callable[[], Pulled | tuple[A]]) -> Pulled | tuple[A]:
         """Run *look* on the event loop if the answer is cheap, otherwise on a thread."""

@@ -15,7 +15,7 @@ from tidemark.errors import ArgumentIllegalError, MessageNotYetVisibleError
 from tidemark.format.message_id import OffsetMessageId, decode_message_id
 from tidemark.read.lookup.key_lookup import KeyQuery, find_by_key, find_by_key_as_broker
 from tidemark.read.lookup.record_lookup import message_at, message_of_id
-from tidemark.read.lookup.topic_scan import Place, TopicQuery, scan_topic
+from tidemark.read.lookup.topic_scan import MessagePlace, TopicQuery, scan_topic
 from tidemark.read.messages.body import AnswerFullError, BodyRoom
 from tidemark.read.messages.message_rows import message_rows
 from tidemark.read.pull import PulledPart
@@ -183,7 +183,7 @@ def _search_page(state: ServiceState, topic: str, arguments: SearchArguments, li
             state.store,
             watermark,
             TopicQuery(
-                topic, arguments.from_ms, arguments.to_ms, limit, after=None if after is None else Place(*after)
+                topic, arguments.from_ms, arguments.to_ms, limit, after=None if after is None else MessagePlace(*after)
             ),
         )
         parts, skipped = page.parts, page.skipped

@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from tidemark.access.right import Action, on_topic
 
-from ..groups.consumer_groups import Told
+from ..groups.consumer_groups import MemberOffsets
 from ..pull.pull_response import json_response
 from ..schema.group_responses import GroupOffsetsAnswer, LeaseAnswer
 from ..schema.query_arguments import GroupName, LeaveArguments, MemberId, described, read_arguments
@@ -28,7 +28,7 @@ _MEMBER = "/v1/groups/{group}/members/{member_id}"
 _HEARTBEATS_A_SESSION = 3
 
 
-def _lease_response(state: ServiceState, group: str, told: Told, status: int) -> Response:
+def _lease_response(state: ServiceState, group: str, told: MemberOffsets, status: int) -> Response:
     lease = told.lease
     content = {
         "store": state.settings.store_name,

@@ -11,7 +11,7 @@ from starlette.responses import Response
 from tidemark.read.lookup.offset_by_time import TimeAnswer, offset_by_time, offset_by_time_as_broker
 
 from ..pull.pull_response import BodyFormat, PullAnswerer, accepted_format, json_response
-from ..pull.pulled import Limits, Pulled
+from ..pull.pulled import AnswerLimits, Pulled
 from ..pull.queue_pull import QueuePull
 from ..pull.single_pull import Puller
 from ..schema.position import position_json
@@ -73,7 +73,7 @@ async def pull_messages(request: Request, topic: TopicName, queue_id: QueueId) -
 
     spans = request.app.state.pull_spans
     telling = answer if spans is None else spans.around(answer, topic, queue_id)
-    limits = Limits.of(
+    limits = AnswerLimits.of(
         arguments,
         state.settings,
         whole_records=body_format is BodyFormat.RECORDS,

@@ -14,7 +14,7 @@ from tidemark.errors import ArgumentIllegalError, StoreError
 from ..pull.multi_pull import ManyQueues
 from ..pull.multi_pull_response import refused_part, response_of
 from ..pull.pull_response import BodyFormat, PullAnswerer, PullBody, accepted_format
-from ..pull.pulled import Limits, Pulled
+from ..pull.pulled import AnswerLimits, Pulled
 from ..pull.queue_pull import QueuePull
 from ..schema.request_bodies import PullQueuesBody
 from ..schema.responses import ProblemAnswer, PullsAnswer
@@ -61,7 +61,7 @@ async def pull_queues(request: Request) -> Response:
     state.require_store(body.store)
     state.answers.require_room()
     body_format = accepted_format(request.headers.get("accept"))
-    limits = Limits.of(body, state.settings, whole_records=body_format is BodyFormat.RECORDS)
+    limits = AnswerLimits.of(body, state.settings, whole_records=body_format is BodyFormat.RECORDS)
     pulls = [QueuePull(state, queue.topic, queue.queue_id, queue.offset, limits) for queue in body.queues]
 
     def make(pull: QueuePull, pulled: Pulled) -> PullBody:

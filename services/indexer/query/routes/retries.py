@@ -26,7 +26,7 @@ from tidemark.read.pull import PulledPart, PullRequest, PullStatus, pull
 from tidemark.read.store_reader import StoreReader
 
 from ..schema.request_bodies import RetriedMessage, RetryBody
-from ..state.writer_client import Original, WriterForward
+from ..state.writer_client import SentBackMessage, WriterForward
 from ..web.problems import of_store_error
 
 _ID_HINT = (
@@ -35,7 +35,7 @@ _ID_HINT = (
 )
 
 
-Found = Original | StoreError
+Found = SentBackMessage | StoreError
 
 
 def find_originals(store: StoreReader, messages: Sequence[RetriedMessage]) -> list[Found]:
@@ -52,7 +52,7 @@ def _found(store: StoreReader, message: RetriedMessage) -> Found:
         return error
 
 
-def _by_id(store: StoreReader, text: str) -> Original:
+def _by_id(store: StoreReader, text: str) -> SentBackMessage:
     try:
         message_id, element = decode_message_id(text)
     except ValueError:
@@ -67,7 +67,7 @@ def _by_id(store: StoreReader, text: str) -> Original:
     return _original(part)
 
 
-def _by_place(store: StoreReader, message: RetriedMessage) -> Original:
+def _by_place(store: StoreReader, message: RetriedMessage) -> SentBackMessage:
     assert message.topic is not None
     assert message.queue_id is not None
     assert message.queue_offset is not None
@@ -103,12 +103,12 @@ def _by_place(store: StoreReader, message: RetriedMessage) -> Original:
     raise MessageNotFoundError(f"there is no message at offset {message.queue_offset}", **facts)
 
 
-def _original(part: PulledPart) -> Original:
+def _original(part: PulledPart) -> SentBackMessage:
     """Return the place of the first message of *part*."""
     messages: MessageArray = part.messages
     record = part.records.rows[int(messages["record"][0])]
     at, inner = int(record["topic_at"]), int(messages["inner"][0])
-    return Original(
+    return SentBackMessage(
         part.records.buffer[at : at + int(record["topic_length"])].tobytes().decode("utf-8", "replace"),
         int(record["queue_id"]),
         int(messages["queue_offset"][0]),
@@ -126,7 +126,7 @@ async def send_back(
         WriterUnreachableError, TlsFailedError: the writer answered none of the calls.
     """
 
-    async def send(one: Found) -> Found | tuple[Original, dict[str, Any]]:
+    async def send(one: Found) -> Found | tuple[SentBackMessage, dict[str, Any]]:
         if isinstance(one, StoreError):
             return one
         try:
@@ -136,7 +136,7 @@ async def send_back(
 
     answers = await asyncio.gather(*map(send, found))
     failures = [answer for answer in answers if isinstance(answer, WriterUnreachableError | TlsFailedError)]
-    if failures and len(failures) == sum(isinstance(one, Original) for one in found):
+    if failures and len(failures) == sum(isinstance(one, SentBackMessage) for one in found):
         raise failures[0]
     return [_result(message, one, answer) for message, one, answer in zip(body.messages, found, answers, strict=True)]
 

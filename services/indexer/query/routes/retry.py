@@ -17,7 +17,7 @@ from ..schema.request_bodies import RetryBody
 from ..schema.responses import ProblemAnswer
 from ..schema.retry_responses import RetryAnswer
 from ..state.service_state import state_of
-from ..state.writer_client import Original
+from ..state.writer_client import SentBackMessage
 from ..web.route_access import GuardedRoute, caller_of
 from .append import described_body, no_arguments, read_json
 from .retries import find_originals, send_back
@@ -53,7 +53,7 @@ async def retry(request: Request, group: GroupName) -> Response:
     for topic in {message.topic for message in body.messages if message.topic is not None}:
         caller.require(on_topic(topic, Action.SUB))
     found = await state.reads.read(find_originals, state.store, body.messages)
-    for topic in {one.topic for one in found if isinstance(one, Original)}:
+    for topic in {one.topic for one in found if isinstance(one, SentBackMessage)}:
         caller.require(on_topic(topic, Action.SUB))
     results = await send_back(state.writer, group, body, found, authorization=request.headers.get("authorization"))
     return json_response({"store": state.settings.store_name, "group": group, "results": results})

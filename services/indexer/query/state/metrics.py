@@ -27,7 +27,7 @@ from tidemark.tls.reloading import Reloading
 
 from ..groups.consumer_offsets import ConsumerOffsets
 from ..groups.group_lag import GroupLag
-from ..groups.member_table import Leases
+from ..groups.member_table import MemberTable
 from .watermark_watcher import WatermarkWatcher
 
 
@@ -40,7 +40,7 @@ class Metrics:
         store: StoreReader,
         watcher: WatermarkWatcher,
         offsets: ConsumerOffsets,
-        leases: Leases,
+        leases: MemberTable,
         guard: Guard,
         tls: Reloading | None,
         max_topics: int,
@@ -138,7 +138,7 @@ class _Damages:
 class _Groups(Collector):
     """Members of groups, at most `query_max_groups` series, and the groups' lag."""
 
-    def __init__(self, leases: Leases, lag: GroupLag) -> None:
+    def __init__(self, leases: MemberTable, lag: GroupLag) -> None:
         self._leases = leases
         self._lag = lag
 

@@ -19,12 +19,12 @@ from tidemark.tls.reloading import Reloading
 from ..config import QuerySettings
 from ..groups.consumer_groups import ConsumerGroups
 from ..groups.consumer_offsets import ConsumerOffsets
-from ..groups.member_table import Leases
+from ..groups.member_table import MemberTable
 from ..groups.saved_members import leave_members, take_members
 from .lost_units import LostUnits
 from .metrics import Metrics
 from .read_threads import ReadThreads
-from .unsent_bytes_limit import UntakenAnswers
+from .unsent_bytes_limit import UnsentBytesLimit
 from .watermark_watcher import WatermarkWatcher
 from .writer_client import WriterForward
 
@@ -60,7 +60,7 @@ class ServiceState:
         self.log_files = LogFiles(self.store.log)
         self.reads = ReadThreads(settings.query_read_threads)
         self._storage = DiskStorage()
-        self._leases = Leases(
+        self._leases = MemberTable(
             settings.store_name, max_groups=settings.query_max_groups, max_members=settings.query_max_group_members
         )
         self.offsets = ConsumerOffsets(
@@ -87,7 +87,7 @@ class ServiceState:
             max_waiting=settings.query_max_waiting,
             max_waiting_per_client=settings.query_max_waiting_per_client,
         )
-        self.answers = UntakenAnswers(settings.query_max_untaken_bytes)
+        self.answers = UnsentBytesLimit(settings.query_max_untaken_bytes)
         self.metrics = Metrics(
             store=self.store,
             watcher=self.watcher,

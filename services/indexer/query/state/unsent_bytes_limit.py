@@ -10,7 +10,7 @@ from tidemark.errors import InFlightLimitError
 _RETRY_AFTER_MS = 1_000
 
 
-class UntakenAnswers:
+class UnsentBytesLimit:
     """A limit on the bytes of all unsent answers together. A larger answer passes while there is no other."""
 
     def __init__(self, limit_bytes: int) -> None:

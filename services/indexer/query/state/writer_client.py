@@ -22,7 +22,7 @@ _PUT_OK = 1
 _RECEIVE_LIMIT_BYTES = 64 << 20
 
 
-class Original(NamedTuple):
+class SentBackMessage(NamedTuple):
     """A stored message to send back. inner_index: its index in an inner batch; None if it is a record of its own."""
 
     topic: str
@@ -57,7 +57,7 @@ class WriterForward:
         return answer.status == _PUT_OK, _answer(answer)
 
     async def send_back(
-        self, group: str, original: Original, body: RetryBody, *, authorization: str | None
+        self, group: str, original: SentBackMessage, body: RetryBody, *, authorization: str | None
     ) -> dict[str, Any]:
         """Store one message again for *group*; return SentBackAnswer's JSON. Raises as `_call`."""
         from tidemark.v1 import commit_log_pb2

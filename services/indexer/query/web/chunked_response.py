@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from ..state.unsent_bytes_limit import UntakenAnswers
+from ..state.unsent_bytes_limit import UnsentBytesLimit
 
 Pieces = list[bytes | memoryview]
 _LITTLE_BYTES, _JOINED_BYTES = 64 << 10, 256 << 10
@@ -19,7 +19,7 @@ _LITTLE_BYTES, _JOINED_BYTES = 64 << 10, 256 << 10
 class PiecesResponse(Response):
     """A 200 response with *pieces* as its body. answers: accounts for response bytes that are not sent yet."""
 
-    def __init__(self, pieces: Pieces, headers: Mapping[str, str], media_type: str, answers: UntakenAnswers) -> None:
+    def __init__(self, pieces: Pieces, headers: Mapping[str, str], media_type: str, answers: UnsentBytesLimit) -> None:
         self._size = sum(map(len, pieces))
         super().__init__(None, 200, {**headers, "Content-Length": str(self._size)}, media_type)
         self._pieces = _with_little_ones_joined(pieces)

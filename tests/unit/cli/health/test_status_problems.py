@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from tidemark.cli.health.durations import duration_text
-from tidemark.cli.health.status_problems import Limits, problems_of
+from tidemark.cli.health.status_problems import HealthLimits, problems_of
 from tidemark.cli.health.status_screen import screen
 from tidemark.cli.terminal.exit_status import ExitStatus
 from tidemark.cli.terminal.output import console
 from tidemark.cli.verbs.status import exit_status
 
 NOW_MS = 1_700_000_000_000
-LIMITS = Limits(max_behind_s=60, min_disk_hours=24)
+LIMITS = HealthLimits(max_behind_s=60, min_disk_hours=24)
 DAMAGE = {"physical_offset": 7, "reason": "BODY_CRC", "found_ms": NOW_MS}
 HEALTHY: dict[str, Any] = {
     "query": {"url": "http://q", "answers": True, "problem": None},

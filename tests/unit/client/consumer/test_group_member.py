@@ -8,7 +8,7 @@ import pytest
 
 from tests.unit.client.fake_service import until
 from tests.unit.client.received_messages import ORDERS
-from tidemark.client.consumer.group_member import Membership
+from tidemark.client.consumer.group_member import GroupMember
 from tidemark.client.received_message import TopicQueue
 from tidemark.client.rest.query import Query
 from tidemark.errors import (
@@ -77,7 +77,7 @@ class Coordinator:
         until(lambda: len(self.holds) >= before + count)
 
 
-class Member(Membership):
+class Member(GroupMember):
     """A member of the group a/b that records its calls of on_change."""
 
     def __init__(self, coordinator: Coordinator, *, max_poll_interval_s: float = 600.0) -> None:

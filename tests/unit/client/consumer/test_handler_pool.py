@@ -11,7 +11,7 @@ import pytest
 
 from tidemark.client.consumer import handler_pool as handling_module
 from tidemark.client.consumer.handler_pool import Handling
-from tidemark.client.consumer.retry_later import SendBack
+from tidemark.client.consumer.retry_later import RetryLater
 from tidemark.client.received_message import ReceivedMessage
 from tidemark.errors import DiskFullError, ForbiddenError, MessageSizeExceededError, RequestConflictError, StoreError
 from tidemark.status import status_of
@@ -29,7 +29,7 @@ def handle(
     **how: object,
 ) -> tuple[Handling, Mock]:
     """Handle one message to completion."""
-    send_back = send_back or Mock(spec=SendBack)
+    send_back = send_back or Mock(spec=RetryLater)
     settings = {"workers": 1, "ordered": False, "max_attempts": 2, "on_error": None, "stop": threading.Event(), **how}
     handling = Handling(handler, send_back, **settings)  # type: ignore[arg-type]
     handling.begin([message])
@@ -73,7 +73,7 @@ def test_a_message_stays_in_work_while_dead_letters_are_refused(monkeypatch: pyt
     monkeypatch.setattr(handling_module, "_PAUSE_S", 0.01)
     refused, told = threading.Event(), []
     stop = threading.Event()
-    send_back = Mock(spec=SendBack)
+    send_back = Mock(spec=RetryLater)
 
     def refuse(_: ReceivedMessage) -> None:
         if send_back.send.call_count == 3:
@@ -103,7 +103,7 @@ def test_a_message_stays_in_work_while_dead_letters_are_refused(monkeypatch: pyt
 )
 def test_a_message_that_no_repetition_can_send_back_becomes_a_dead_letter(refusal: Exception, *, ordered: bool) -> None:
     told: list[type] = []
-    send_back = Mock(spec=SendBack)
+    send_back = Mock(spec=RetryLater)
     send_back.send.side_effect = refusal
     handling, _ = handle(
         fail, send_back=send_back, ordered=ordered, max_attempts=1, on_error=lambda _, error: told.append(type(error))
@@ -118,7 +118,7 @@ def test_a_message_that_no_repetition_can_send_back_becomes_a_dead_letter(refusa
 def test_a_message_that_even_dead_letters_do_not_take_is_skipped_with_an_error(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    send_back = Mock(spec=SendBack)
+    send_back = Mock(spec=RetryLater)
     send_back.send.side_effect = send_back.bury.side_effect = ForbiddenError("no right")
     handling, _ = handle(fail, send_back=send_back)
     assert handling.first_unfinished() == {}

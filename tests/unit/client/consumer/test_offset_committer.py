@@ -1,4 +1,4 @@
-"""Committer: a deleted topic among others, and commits that are refused or wait for the service."""
+"""OffsetCommitter: a deleted topic among others, and commits that are refused or wait for the service."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from unittest.mock import Mock
 
 import pytest
 
-from tidemark.client.consumer.offset_committer import Committer
-from tidemark.client.consumer.queue_assignment import Assigned
+from tidemark.client.consumer.offset_committer import OffsetCommitter
+from tidemark.client.consumer.queue_assignment import QueueAssignment
 from tidemark.client.consumer.queue_cursor import Cursor
 from tidemark.client.received_message import TopicQueue
 from tidemark.errors import ArgumentIllegalError, GenerationStaleError, QueryUnreachableError, TopicNotFoundError
@@ -21,7 +21,7 @@ class Record:
 
     def __init__(self) -> None:
         self.offsets: dict[TopicQueue, int] = {}
-        self.assigned = Mock(spec=Assigned)
+        self.assigned = Mock(spec=QueueAssignment)
         self.assigned.commit.side_effect = self._commit
 
     def _commit(self, offsets: Mapping[TopicQueue, int]) -> None:
@@ -29,8 +29,8 @@ class Record:
             raise TopicNotFoundError("no such topic", topic="gone")
         self.offsets.update(offsets)
 
-    def committer(self, *, is_automatic: bool = True) -> Committer:
-        return Committer(self.assigned, interval_s=0.0, is_automatic=is_automatic, first_unfinished=dict)
+    def committer(self, *, is_automatic: bool = True) -> OffsetCommitter:
+        return OffsetCommitter(self.assigned, interval_s=0.0, is_automatic=is_automatic, first_unfinished=dict)
 
 
 def cursors() -> dict[TopicQueue, Cursor]:

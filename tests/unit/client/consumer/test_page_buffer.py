@@ -8,10 +8,10 @@ import pytest
 
 from tests.unit.client.received_messages import ORDERS, page_json, received
 from tidemark.client.consumer.group_member import Assignment
-from tidemark.client.consumer.page_buffer import Reading
+from tidemark.client.consumer.page_buffer import PageBuffer
 from tidemark.client.consumer.page_source import Fetched
 from tidemark.client.consumer.queue_cursor import Cursors
-from tidemark.client.consumer.start_offsets import Starts
+from tidemark.client.consumer.start_offsets import StartOffsets
 from tidemark.client.received_message import PulledPage, ReceivedMessage, TopicQueue, pulled_page
 from tidemark.client.rest.arrow_page import TablePage
 from tidemark.client.rest.query import Query
@@ -102,7 +102,7 @@ class Answer:
 
 
 class Reader:
-    """A `Reading`, and records of its callbacks and sources."""
+    """A `PageBuffer`, and records of its callbacks and sources."""
 
     def __init__(self, *queues: TopicQueue) -> None:
         self.group = Group(*queues)
@@ -111,10 +111,10 @@ class Reader:
         self.new: list[frozenset[TopicQueue]] = []
         self.on_new: Callable[[frozenset[TopicQueue]], None] = self.new.append
         self.reset_to: int | None = None
-        self.reading = Reading(
+        self.reading = PageBuffer(
             self.group,
             make_pulls=self._source,
-            starts=Starts(cast(Query, None), "earliest", group="g", topics=["orders"]),
+            starts=StartOffsets(cast(Query, None), "earliest", group="g", topics=["orders"]),
             reset=self._reset,
             on_lost=self._lose,
             on_new=self._welcome,

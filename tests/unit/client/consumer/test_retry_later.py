@@ -1,11 +1,11 @@
-"""SendBack: the identity of a retry, and the contents of its record."""
+"""RetryLater: the identity of a retry, and the contents of its record."""
 
 from __future__ import annotations
 
 from typing import Any
 from unittest.mock import Mock
 
-from tidemark.client.consumer.retry_later import SendBack
+from tidemark.client.consumer.retry_later import RetryLater
 from tidemark.client.consumer.retry_properties import as_first_sent
 from tidemark.client.message import Message
 from tidemark.client.producer.producer import Producer
@@ -20,11 +20,11 @@ def received(**changes: Any) -> ReceivedMessage:
 
 
 class Stored:
-    """A SendBack whose producer records the messages."""
+    """A RetryLater whose producer records the messages."""
 
     def __init__(self, group: str = "billing", *, max_attempts: int = 16) -> None:
         self.producer = Mock(spec=Producer)
-        self.send_back = SendBack(self.producer, group, max_attempts=max_attempts, first_delay_level=3)
+        self.send_back = RetryLater(self.producer, group, max_attempts=max_attempts, first_delay_level=3)
 
     def last(self) -> tuple[Message, str, int]:
         (message,), options = self.producer.send.call_args

@@ -5,7 +5,7 @@ from typing import Any, cast
 
 import pytest
 
-from tidemark.client.consumer.start_offsets import Place, Starts
+from tidemark.client.consumer.start_offsets import Place, StartOffsets
 from tidemark.client.received_message import TopicQueue
 from tidemark.client.rest.query import Query
 from tidemark.errors import MessageNotFoundError, TopicNotFoundError
@@ -33,8 +33,8 @@ class Service:
         return {"offset": time_ms // 1000}
 
 
-def starts(service: Service, start: Place, *, group: str | None = None, **options: Any) -> Starts:
-    made = Starts(cast(Query, service), start, group=group, topics=["orders"], **options)
+def starts(service: Service, start: Place, *, group: str | None = None, **options: Any) -> StartOffsets:
+    made = StartOffsets(cast(Query, service), start, group=group, topics=["orders"], **options)
     made.prepare()
     return made
 

@@ -8,7 +8,7 @@ from typing import cast
 import pytest
 
 from tidemark.client import SendResult
-from tidemark.client.producer.delivery import Delivery
+from tidemark.client.producer.delivery import SendTracker
 from tidemark.client.producer.writer_pool import Writers
 from tidemark.errors import DiskFullError
 
@@ -35,7 +35,7 @@ class Streams:
 class Held:
     """Messages that are held back, and fail when they are sent at the end."""
 
-    def __init__(self, delivery: Delivery, messages: int) -> None:
+    def __init__(self, delivery: SendTracker, messages: int) -> None:
         self.delivery = delivery
         self.messages = messages
         self.flushes = 0
@@ -51,8 +51,8 @@ class Held:
         return self.messages
 
 
-def delivery(streams: Streams | None = None) -> Delivery:
-    return Delivery(cast(Writers, streams or Streams()), timeout_s=5.0)
+def delivery(streams: Streams | None = None) -> SendTracker:
+    return SendTracker(cast(Writers, streams or Streams()), timeout_s=5.0)
 
 
 def failed_future() -> Future[SendResult]:

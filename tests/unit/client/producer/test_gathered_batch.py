@@ -5,7 +5,7 @@ from typing import cast
 from tests.unit.client.received_messages import ORDERS
 from tidemark.client import SendResult, SendStatus
 from tidemark.client.message_queue import MessageQueue
-from tidemark.client.producer.gathered_batch import Group, GroupKey, size_of
+from tidemark.client.producer.gathered_batch import GatheredMessages, GroupKey, size_of
 from tidemark.client.producer.shared_future import SharedFuture
 from tidemark.client.producer.topic_routes import Route
 from tidemark.format.elements import Element, decode_elements
@@ -15,11 +15,11 @@ from tidemark.format.properties import decode_properties
 QUEUE = MessageQueue("orders", "127.0.0.1:1", 2)
 
 
-def group(*, tag: str | None = None, is_batch: bool = False) -> Group:
-    return Group(GroupKey(ORDERS.topic, QUEUE, tag), Route((QUEUE,), is_batch), 10.0, due=11.0)
+def group(*, tag: str | None = None, is_batch: bool = False) -> GatheredMessages:
+    return GatheredMessages(GroupKey(ORDERS.topic, QUEUE, tag), Route((QUEUE,), is_batch), 10.0, due=11.0)
 
 
-def add(to: Group, body: bytes, *, began: float = 10.0, **properties: str) -> SharedFuture[SendResult]:
+def add(to: GatheredMessages, body: bytes, *, began: float = 10.0, **properties: str) -> SharedFuture[SendResult]:
     encoded = "".join(f"{name}\x01{value}\x02" for name, value in properties.items()).encode()
     element = Element(body, encoded, 0)
     return to.add(element, properties, size_of(element), began)

@@ -9,12 +9,12 @@ import pytest
 from tests.builders import wire_batch
 from tests.unit.client.fake_writer import Entry, FakeWriter, Gate, Result, refusal
 from tidemark.client.message_queue import MessageQueue
-from tidemark.client.producer.delivery import Delivery
+from tidemark.client.producer.delivery import SendTracker
 from tidemark.client.producer.queue_choice import QueueChoice
 from tidemark.client.producer.sender import Outgoing, Sender
 from tidemark.client.producer.writer_addresses import FixedList
 from tidemark.client.producer.writer_pool import Writers
-from tidemark.client.wire.pending_batches import Limits
+from tidemark.client.wire.pending_batches import PendingLimits
 from tidemark.errors import DiskFullError, InFlightLimitError, MessageSizeExceededError, TopicForbiddenError
 from tidemark.tls.credentials import Credentials
 from tidemark.v1 import commit_log_pb2
@@ -27,9 +27,12 @@ class Sending:
 
     def __init__(self, *addresses: str, retries: int = 2, max_messages: int = 1000) -> None:
         self.writers = Writers(
-            FixedList(addresses), timeout_s=TIMEOUT_S, limits=Limits(1 << 20, max_messages), credentials=Credentials()
+            FixedList(addresses),
+            timeout_s=TIMEOUT_S,
+            limits=PendingLimits(1 << 20, max_messages),
+            credentials=Credentials(),
         )
-        self.delivery = Delivery(self.writers, timeout_s=TIMEOUT_S)
+        self.delivery = SendTracker(self.writers, timeout_s=TIMEOUT_S)
         choice = QueueChoice(self.writers, avoid_slow=False)
         self.sender = Sender(self.writers, choice, self.delivery, timeout_s=TIMEOUT_S, retries=retries, observe=True)
 

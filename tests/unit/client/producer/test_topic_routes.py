@@ -10,7 +10,7 @@ from tests.unit.client.fake_writer import FakeWriter
 from tidemark.client.message_queue import MessageQueue
 from tidemark.client.producer import topic_routes
 from tidemark.client.producer.topic_routes import Routes
-from tidemark.client.wire.pending_batches import Limits
+from tidemark.client.wire.pending_batches import PendingLimits
 from tidemark.client.wire.writer_connection import WriterLink
 from tidemark.errors import WriterUnreachableError
 from tidemark.local.local_stack import free_port
@@ -20,7 +20,7 @@ from tidemark.tls.credentials import Credentials
 @contextmanager
 def routes_of(*addresses: str, timeout_s: float = GENEROUS_S) -> Iterator[Routes]:
     """Routes over writers at *addresses*."""
-    limits, credentials = Limits(1 << 20, 100), Credentials()
+    limits, credentials = PendingLimits(1 << 20, 100), Credentials()
     links = [WriterLink(one, timeout_s=timeout_s, limits=limits, credentials=credentials) for one in addresses]
     try:
         yield Routes(lambda: links, timeout_s=timeout_s)

@@ -9,7 +9,7 @@ from tests.builders import wire_batch
 from tests.unit.client.fake_service import GENEROUS_S
 from tests.unit.client.fake_writer import FakeWriter, Gate
 from tidemark.client.producer.writer_pool import Writers
-from tidemark.client.wire.pending_batches import Limits, Pending
+from tidemark.client.wire.pending_batches import Pending, PendingLimits
 from tidemark.errors import ArgumentIllegalError, StoreClosedError
 from tidemark.tls.credentials import Credentials
 from tidemark.v1 import commit_log_pb2
@@ -26,7 +26,7 @@ class Listed:
 
 
 def pool(listed: Listed) -> Writers:
-    return Writers(listed, timeout_s=GENEROUS_S, limits=Limits(1 << 20, 100), credentials=Credentials())
+    return Writers(listed, timeout_s=GENEROUS_S, limits=PendingLimits(1 << 20, 100), credentials=Credentials())
 
 
 def batch(request_id: str, *, messages: int = 1) -> Pending:

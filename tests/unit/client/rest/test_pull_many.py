@@ -7,7 +7,7 @@ import pytest
 
 from tests.unit.client.received_messages import ORDERS
 from tidemark.client.received_message import TopicQueue
-from tidemark.client.rest.connections import Answer, Asked, Connections
+from tidemark.client.rest.connections import Answer, Connections, SentRequest
 from tidemark.client.rest.page import RECORDS
 from tidemark.client.rest.pull_many import From, ask_for_many, many_pages
 from tidemark.errors import TopicNotFoundError
@@ -101,7 +101,7 @@ def test_a_refused_queue_is_raised_and_the_other_request_is_given_up() -> None:
 def test_a_request_leaves_out_parameters_without_a_value_and_lists_a_single_tag() -> None:
     service = Service({})
     places = [From(ORDERS, 7), From(TopicQueue("users", 1), "earliest")]
-    asked: Asked = ask_for_many(service, places, RECORDS, {"tag": "red", "wait_ms": None, "max_bytes": 9})
+    asked: SentRequest = ask_for_many(service, places, RECORDS, {"tag": "red", "wait_ms": None, "max_bytes": 9})
     assert asked is not None
     queues = [
         {"topic": "orders", "queue_id": 0, "offset": 7},

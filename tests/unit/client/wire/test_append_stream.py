@@ -7,9 +7,9 @@ import time
 import pytest
 
 from tests.unit.client.fake_writer import FakeWriter, Gate
-from tidemark.client.wire.append_stream import AppendStream
+from tidemark.client.wire.append_stream import WriterStream
 from tidemark.client.wire.channel import open_channel
-from tidemark.client.wire.pending_batches import Limits, Pending
+from tidemark.client.wire.pending_batches import Pending, PendingLimits
 from tidemark.errors import InFlightLimitError
 from tidemark.format.elements import Element, encode_elements
 from tidemark.v1 import commit_log_pb2
@@ -25,7 +25,7 @@ def test_room_that_does_not_come_is_told_at_the_deadline(writer: FakeWriter) -> 
     """The deadline is that of the waiting batch; the batches that occupy the room may take longer."""
     gate = Gate(writer)
     with open_channel(writer.address) as channel:
-        stream = AppendStream(channel, writer.address, timeout_s=20, limits=Limits(1 << 20, 1))
+        stream = WriterStream(channel, writer.address, timeout_s=20, limits=PendingLimits(1 << 20, 1))
         stream.submit(batch(seconds=20))
         before = time.monotonic()
         with pytest.raises(InFlightLimitError):

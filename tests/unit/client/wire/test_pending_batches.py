@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 
-from tidemark.client.wire.pending_batches import Limits, Pending, PendingBatches, Repeat
+from tidemark.client.wire.pending_batches import Pending, PendingBatches, PendingLimits, Repeat
 from tidemark.errors import UnavailableError
 from tidemark.v1.commit_log_pb2 import AppendBatchRequest
 
 _HOUR_S = 3600.0
-LIMITS = Limits(1 << 20, 1000)
+LIMITS = PendingLimits(1 << 20, 1000)
 
 
 def batches(count: int, size: int = 100, *, left_s: float = _HOUR_S) -> list[Pending]:
@@ -124,7 +124,7 @@ def test_only_what_surely_is_not_stored_may_move() -> None:
 
 def test_room_is_bytes_and_messages() -> None:
     """A larger batch is sent if nothing else is in flight."""
-    pending = PendingBatches(Limits(max_bytes=250, max_messages=3))
+    pending = PendingBatches(PendingLimits(max_bytes=250, max_messages=3))
     assert pending.have_room(1000, 1000)
     given(pending, batches(1))
     assert pending.have_room(150, 2)

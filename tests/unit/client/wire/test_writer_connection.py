@@ -7,7 +7,7 @@ import pytest
 
 from tests.unit.client.fake_query import Reply, fake_query
 from tests.unit.client.fake_writer import FakeWriter
-from tidemark.client.wire.pending_batches import Limits
+from tidemark.client.wire.pending_batches import PendingLimits
 from tidemark.client.wire.writer_connection import WriterLink
 from tidemark.errors import MessageSizeExceededError, WriterUnreachableError
 from tidemark.local.local_stack import free_port
@@ -18,7 +18,7 @@ GREATEST = 4 << 20  # the fake writer's limit of one batch
 
 
 def link_to(address: str, *, timeout_s: float = TIMEOUT_S) -> WriterLink:
-    return WriterLink(address, timeout_s=timeout_s, limits=Limits(1 << 20, 100), credentials=Credentials())
+    return WriterLink(address, timeout_s=timeout_s, limits=PendingLimits(1 << 20, 100), credentials=Credentials())
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Leases and offsets together: a commit and the hand-over of its queue are ordered."""
+"""MemberTable and offsets together: a commit and the hand-over of its queue are ordered."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from services.indexer.query.config import QuerySettings
 from services.indexer.query.groups.consumer_groups import ConsumerGroups
 from services.indexer.query.groups.consumer_offsets import ConsumerOffsets
-from services.indexer.query.groups.member_table import Leases
+from services.indexer.query.groups.member_table import MemberTable
 from services.indexer.query.schema.request_bodies import HeartbeatBody, JoinBody, OffsetsBody, QueueOffset
 from tests.built_store import BuiltStore
 from tests.unit.query.groups.test_member_table import Clock
@@ -78,7 +78,7 @@ def world(tmp_path: Path) -> Iterator[World]:
     built.publish()
     store, storage, clock = StoreReader(built.root), GatedStorage(), Clock()
     offsets = ConsumerOffsets(store.paths, storage)
-    leases = Leases("tidemark-0", max_groups=1, max_members=2, clock=clock)
+    leases = MemberTable("tidemark-0", max_groups=1, max_members=2, clock=clock)
     settings = QuerySettings(store_root=built.root)
     yield World(
         ConsumerGroups(settings, store=store, offsets=offsets, leases=leases, read=asyncio.to_thread), storage, clock

@@ -7,7 +7,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from services.indexer.query.groups.group_membership import Lease, Member, Membership
+from services.indexer.query.groups.group_membership import GroupMembers, Member, MemberLease
 from services.indexer.query.queue_allocation import Queue, Strategy
 from tidemark.errors import GenerationStaleError, MemberFencedError
 
@@ -18,11 +18,11 @@ def member(*topics: str) -> Member:
     return Member(frozenset(topics or ("orders",)), session_timeout_ms=1000, heard_s=0.0)
 
 
-def membership(strategy: Strategy = Strategy.AVERAGELY) -> Membership:
-    return Membership(strategy, store="tidemark-0", generation=100)
+def membership(strategy: Strategy = Strategy.AVERAGELY) -> GroupMembers:
+    return GroupMembers(strategy, store="tidemark-0", generation=100)
 
 
-def ids(lease: Lease) -> list[int]:
+def ids(lease: MemberLease) -> list[int]:
     return [queue.queue_id for queue in lease.assigned]
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import orjson
 import pytest
 
-from services.indexer.query.groups.group_membership import Lease
-from services.indexer.query.groups.member_table import Leases
+from services.indexer.query.groups.group_membership import MemberLease
+from services.indexer.query.groups.member_table import MemberTable
 from services.indexer.query.queue_allocation import Queue, Strategy
 from tidemark.errors import (
     GenerationStaleError,
@@ -31,8 +31,8 @@ class Clock:
         return self.now_s
 
 
-class Table(Leases):
-    """Leases with defaults for irrelevant arguments."""
+class Table(MemberTable):
+    """MemberTable with defaults for irrelevant arguments."""
 
     def __init__(self, clock: Clock, *, max_groups: int = 10, max_members: int = 10) -> None:
         super().__init__(
@@ -41,10 +41,10 @@ class Table(Leases):
 
     def take(
         self, member_id: str, group: str = "billing", strategy: Strategy = Strategy.AVERAGELY, timeout_ms: int = 1000
-    ) -> Lease:
+    ) -> MemberLease:
         return self.join(group, member_id, ["orders"], strategy=strategy, session_timeout_ms=timeout_ms, queue_ids=TWO)
 
-    def beat(self, member_id: str, generation: int, holds: set[Queue] | None = None) -> Lease:
+    def beat(self, member_id: str, generation: int, holds: set[Queue] | None = None) -> MemberLease:
         return self.heartbeat("billing", member_id, generation=generation, holds=holds or set(), queue_ids=TWO)
 
 

@@ -11,7 +11,7 @@ from starlette.types import Message
 
 from services.indexer.query.pull.multi_pull import ManyQueues
 from services.indexer.query.pull.pull_response import PullBody
-from services.indexer.query.pull.pulled import Limits, Pulled
+from services.indexer.query.pull.pulled import AnswerLimits, Pulled
 from services.indexer.query.pull.queue_pull import QueuePull
 from services.indexer.query.schema.query_arguments import PullLimits
 from tests.built_store import BuiltStore
@@ -64,7 +64,7 @@ def run(service: ServedApp, *offsets: str | int, meanwhile: Callable[[], object]
 
     async def pull() -> Answer:
         state = service.state
-        limits = Limits.of(PullLimits(**asked), state.settings, whole_records=False)
+        limits = AnswerLimits.of(PullLimits(**asked), state.settings, whole_records=False)
         pulls = [QueuePull(state, "orders", number, str(offset), limits) for number, offset in enumerate(offsets)]
         many = ManyQueues(state, pulls, limits, make, refuse)
         async with asyncio.timeout(WAIT_S):

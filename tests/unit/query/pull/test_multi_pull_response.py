@@ -15,10 +15,12 @@ from services.indexer.query.config import QuerySettings
 from services.indexer.query.pull.multi_pull_response import refused_part, response_of
 from services.indexer.query.pull.pull_response import BodyFormat, PullBody
 from services.indexer.query.state.service_state import ServiceState
-from services.indexer.query.state.unsent_bytes_limit import UntakenAnswers
+from services.indexer.query.state.unsent_bytes_limit import UnsentBytesLimit
 from tidemark.errors import OffsetTooSmallError
 
-STATE = cast(ServiceState, SimpleNamespace(settings=QuerySettings(store_name="here"), answers=UntakenAnswers(1 << 30)))
+STATE = cast(
+    ServiceState, SimpleNamespace(settings=QuerySettings(store_name="here"), answers=UnsentBytesLimit(1 << 30))
+)
 OCTETS = BodyFormat.RECORDS.value
 
 

@@ -9,7 +9,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from services.indexer.query.config import QuerySettings
 from services.indexer.query.pull.pull_spans import PullSpans
-from services.indexer.query.pull.pulled import Limits, Pulled
+from services.indexer.query.pull.pulled import AnswerLimits, Pulled
 from services.indexer.query.schema.query_arguments import PullLimits
 from tests.built_store import BuiltStore
 from tidemark.read.pull import PullRequest, pull
@@ -50,7 +50,7 @@ class Pulls:
         asked = PullRequest(0, 100, 1 << 20, tags=tags)
         result = pull(queue, store.log, store.bounds(queue, watermark), asked)
         self.parts = len(result.parts)
-        limits = Limits.of(PullLimits(), QuerySettings(), whole_records=False)
+        limits = AnswerLimits.of(PullLimits(), QuerySettings(), whole_records=False)
         with trace.use_span(self.request):
             around = self._spans.around(lambda pulled: pulled.result.message_count, "orders", 0)
         assert around(Pulled(watermark, result, 0, limits)) == result.message_count

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from services.indexer.query.config import QuerySettings
-from services.indexer.query.pull.pulled import Limits, Pulled
+from services.indexer.query.pull.pulled import AnswerLimits, Pulled
 from services.indexer.query.schema.query_arguments import PullLimits
 from tests.built_store import BuiltStore
 from tidemark.read.pull import PullResult, PullStatus
@@ -21,8 +21,8 @@ SETTINGS = QuerySettings(
 )
 
 
-def limits(**asked: Any) -> Limits:
-    return Limits.of(PullLimits(**asked), SETTINGS, whole_records=False)
+def limits(**asked: Any) -> AnswerLimits:
+    return AnswerLimits.of(PullLimits(**asked), SETTINGS, whole_records=False)
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ from typing import Any, cast
 import pytest
 
 from services.indexer.query.config import QuerySettings
-from services.indexer.query.pull.pulled import Limits, Pulled
-from services.indexer.query.pull.queue_pull import Now, QueuePull
+from services.indexer.query.pull.pulled import AnswerLimits, Pulled
+from services.indexer.query.pull.queue_pull import QueuePull, StoreMoment
 from services.indexer.query.schema.query_arguments import PullLimits
 from services.indexer.query.state.service_state import ServiceState
 from tests.built_store import BuiltStore
@@ -38,7 +38,7 @@ def pull_of(built: BuiltStore) -> Callable[..., QueuePull]:
 
     def make(offset: str, *, queue_id: int = 0, **limits: Any) -> QueuePull:
         asked = PullLimits(**limits)
-        return QueuePull(state, "orders", queue_id, offset, Limits.of(asked, settings, whole_records=False))
+        return QueuePull(state, "orders", queue_id, offset, AnswerLimits.of(asked, settings, whole_records=False))
 
     return make
 
@@ -69,12 +69,12 @@ def test_at_most_as_many_messages_as_asked_for(pull_of: Callable[..., QueuePull]
 
 def test_growth_is_noticed_without_reading(built: BuiltStore, pull_of: Callable[..., QueuePull]) -> None:
     pull = pull_of(str(MESSAGES))
-    now = Now(pull.look().watermark, 0)
+    now = StoreMoment(pull.look().watermark, 0)
     assert not pull.has_grown(now)
     built.append("orders")
     built.publish()
     store = StoreReader(built.root)
-    assert pull.has_grown(Now(store.watermark(), store.log_min))
+    assert pull.has_grown(StoreMoment(store.watermark(), store.log_min))
 
 
 def test_the_known_end_needs_no_look(pull_of: Callable[..., QueuePull]) -> None:
@@ -110,7 +110,7 @@ def test_a_deleted_topic_ends_a_waiting_pull(built: BuiltStore, pull_of: Callabl
     watermark = pull.look().watermark
     built.delete_topic("orders")
     with pytest.raises(TopicNotFoundError):
-        pull.has_grown(Now(watermark, 0))
+        pull.has_grown(StoreMoment(watermark, 0))
 
 
 def test_an_answer_that_is_too_large_is_made_of_fewer_messages(pull_of: Callable[..., QueuePull]) -> None:

@@ -9,7 +9,7 @@ import pytest
 from starlette.requests import Request
 from starlette.types import Message
 
-from services.indexer.query.pull.pulled import Limits, Pulled
+from services.indexer.query.pull.pulled import AnswerLimits, Pulled
 from services.indexer.query.pull.queue_pull import QueuePull
 from services.indexer.query.pull.single_pull import Puller
 from services.indexer.query.schema.query_arguments import PullLimits
@@ -57,7 +57,7 @@ def pull(
         return {"type": "http.disconnect"}
 
     async def run() -> Answer:
-        limits = Limits.of(PullLimits(**asked), service.state.settings, whole_records=False)
+        limits = AnswerLimits.of(PullLimits(**asked), service.state.settings, whole_records=False)
         puller = Puller(service.state, QueuePull(service.state, "orders", 0, offset, limits))
         async with asyncio.timeout(WAIT_S):
             task = asyncio.create_task(puller.run(Request({"type": "http"}, receive), answer_of))

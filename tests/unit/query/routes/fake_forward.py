@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, cast
 
 from services.indexer.query.schema.request_bodies import AppendBody, RetryBody, TopicBody
-from services.indexer.query.state.writer_client import Original, WriterForward
+from services.indexer.query.state.writer_client import SentBackMessage, WriterForward
 from tests.unit.query.served_app import ServedApp
 from tidemark.errors import StoreError
 from tidemark.store.originals.topics import TopicConfig
@@ -27,7 +27,7 @@ class FakeForward:
         self.failure: StoreError | None = None
         self.refusals: dict[int, StoreError] = {}
         self.appended: list[tuple[str, list[bytes], str]] = []  # (topic, bodies, request id)
-        self.sent_back: list[Original] = []
+        self.sent_back: list[SentBackMessage] = []
         self.authorizations: list[str | None] = []
 
     @classmethod
@@ -45,7 +45,7 @@ class FakeForward:
         return self.is_flushed, {"queue_offset": 41}
 
     async def send_back(
-        self, group: str, original: Original, body: RetryBody, *, authorization: str | None
+        self, group: str, original: SentBackMessage, body: RetryBody, *, authorization: str | None
     ) -> dict[str, Any]:
         self._begin(authorization)
         if original.queue_offset in self.refusals:

@@ -8,7 +8,7 @@ import pytest
 
 from services.indexer.query.routes.retries import Found, find_originals, send_back
 from services.indexer.query.schema.request_bodies import RetriedMessage, RetryBody
-from services.indexer.query.state.writer_client import Original, WriterForward
+from services.indexer.query.state.writer_client import SentBackMessage, WriterForward
 from tests.builders import STORE_HOST
 from tests.built_store import BuiltStore
 from tests.unit.query.committed import commit
@@ -56,14 +56,14 @@ def id_of(physical_offset: int) -> str:
 def test_a_message_is_found_by_its_place_and_by_its_id(built: BuiltStore) -> None:
     record = built.append("orders", b"last")
     built.publish()
-    expected = Original("orders", 0, MESSAGES, record.physical_offset, None)
+    expected = SentBackMessage("orders", 0, MESSAGES, record.physical_offset, None)
     assert find(built, **at("orders", MESSAGES)) == find(built, message_id=id_of(record.physical_offset)) == expected
 
 
 def test_a_message_of_an_inner_batch_has_its_number(built: BuiltStore) -> None:
     record = built.append_batch("batches", [(b"c", {}, 0), (b"d", {}, 0)])
     built.publish()
-    expected = Original("batches", 0, 3, record.physical_offset, 1)
+    expected = SentBackMessage("batches", 0, 3, record.physical_offset, 1)
     assert find(built, **at("batches", 3)) == find(built, message_id=f"{id_of(record.physical_offset)}-1") == expected
 
 
@@ -105,7 +105,7 @@ def test_a_damaged_message_is_not_sent_back(built: BuiltStore) -> None:
     assert isinstance(find(built, **at("orders", MESSAGES)), CorruptMessageError)
 
 
-PLACES = [Original("orders", 0, offset, 100 * offset, None) for offset in (1, 2)]
+PLACES = [SentBackMessage("orders", 0, offset, 100 * offset, None) for offset in (1, 2)]
 
 
 def send(forward: FakeForward, *found: Found) -> list[dict[str, Any]]:

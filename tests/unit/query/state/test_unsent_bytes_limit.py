@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from services.indexer.query.state.unsent_bytes_limit import UntakenAnswers
+from services.indexer.query.state.unsent_bytes_limit import UnsentBytesLimit
 from tidemark.errors import InFlightLimitError
 
 
 def test_an_answer_that_is_too_much_beside_others_is_refused() -> None:
     """It passes once the others are sent."""
-    answers = UntakenAnswers(100)
+    answers = UnsentBytesLimit(100)
     with answers.held(60):
         with pytest.raises(InFlightLimitError), answers.held(41):
             pass
@@ -22,7 +22,7 @@ def test_an_answer_that_is_too_much_beside_others_is_refused() -> None:
 
 def test_an_answer_larger_than_all_passes_alone() -> None:
     """Otherwise it could never pass."""
-    answers = UntakenAnswers(100)
+    answers = UnsentBytesLimit(100)
     with answers.held(500), pytest.raises(InFlightLimitError), answers.held(1):
         pass
     answers.require_room()

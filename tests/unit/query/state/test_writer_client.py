@@ -9,7 +9,7 @@ import pytest
 from google.rpc import status_pb2
 
 from services.indexer.query.schema.request_bodies import AppendBody, RetriedMessage, RetryBody, TopicBody
-from services.indexer.query.state.writer_client import Original, WriterForward
+from services.indexer.query.state.writer_client import SentBackMessage, WriterForward
 from tests.builders import STORE_HOST
 from tests.unit.client.fake_writer import FakeWriter, refusal
 from tidemark.errors import NextOffsetMismatchError, WriterUnreachableError
@@ -144,7 +144,7 @@ def test_without_a_writer_it_is_unreachable(writer: Writer, is_configured: bool)
 @pytest.mark.parametrize("inner_index", [None, 0, 2])
 def test_a_message_is_sent_back_by_its_place_in_the_log(writer: Writer, inner_index: int | None) -> None:
     body = RetryBody(messages=[RetriedMessage(message_id="0A")], delay_level=4)
-    original = Original("orders", 1, 7, 900, inner_index)
+    original = SentBackMessage("orders", 1, 7, 900, inner_index)
     answer = forward(writer.address, lambda client: client.send_back("g", original, body, authorization=None))
     (request,) = writer.requests
     assert (request.group, request.topic, request.physical_offset, request.delay_level) == ("g", "orders", 900, 4)

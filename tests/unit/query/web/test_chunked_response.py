@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 from starlette.types import Message
 
-from services.indexer.query.state.unsent_bytes_limit import UntakenAnswers
+from services.indexer.query.state.unsent_bytes_limit import UnsentBytesLimit
 from services.indexer.query.web.chunked_response import Pieces, PiecesResponse
 from tidemark.errors import InFlightLimitError
 
@@ -29,15 +29,15 @@ class Client:
         if message.get("body"):
             self._on_body()
 
-    def take(self, pieces: Pieces, answers: UntakenAnswers) -> list[bytes | memoryview]:
+    def take(self, pieces: Pieces, answers: UnsentBytesLimit) -> list[bytes | memoryview]:
         """Take a response of *pieces*; return the bodies of its messages."""
         response = PiecesResponse(pieces, {"X-Fact": "1"}, "text/plain", answers)
         asyncio.run(response({"type": "http"}, _no_request, self.send))
         return [message["body"] for message in self.messages if message.get("body")]
 
 
-def answers(limit: int = 1 << 30) -> UntakenAnswers:
-    return UntakenAnswers(limit)
+def answers(limit: int = 1 << 30) -> UnsentBytesLimit:
+    return UnsentBytesLimit(limit)
 
 
 @pytest.mark.parametrize(

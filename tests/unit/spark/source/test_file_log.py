@@ -26,7 +26,7 @@ from tidemark.read.unit_run import UnitsGoneError
 from tidemark.read.watermark import Watermark
 from tidemark.spark.source import file_log, visible
 from tidemark.spark.source.file_log import FileLog
-from tidemark.spark.source.log import Bounds, Page
+from tidemark.spark.source.log import Bounds, MessagePage
 from tidemark.spark.source.ranges import QueueRange, split
 from tidemark.store.marks import Marks
 from tidemark.store.paths import StorePaths
@@ -131,7 +131,7 @@ def read(
     return [message for page in pages for message in messages_of(page)]
 
 
-def messages_of(page: Page) -> list[tuple[int, bytes]]:
+def messages_of(page: MessagePage) -> list[tuple[int, bytes]]:
     """Return offset and body of each message."""
     assert page.messages.schema == SCHEMA
     columns = (page.messages.column(name).to_pylist() for name in ("queue_offset", "body"))

@@ -16,7 +16,7 @@ from tidemark.store.originals.consumer_offsets import load_consumer_offsets
 from tidemark.store.originals.delay_offsets import DelayOffsets, load_delay_offsets, save_delay_offsets
 from tidemark.store.originals.format_file import FORMAT, read_format, write_format
 from tidemark.store.originals.next_offsets import NextOffsets, load_next_offsets, save_next_offsets
-from tidemark.store.originals.originals import Outcome, querys_originals, repair, writers_originals
+from tidemark.store.originals.originals import RepairOutcome, querys_originals, repair, writers_originals
 from tidemark.store.originals.terms import TermsFile, begin_term, read_terms
 from tidemark.store.originals.tombstones import Tombstone, TombstonesFile, load_tombstones, save_tombstones
 from tidemark.store.originals.topics import TopicConfig, TopicsFile, load_topics, save_config, save_topics
@@ -113,7 +113,7 @@ def put(path: Path, data: bytes | None) -> None:
         path.write_bytes(data)
 
 
-def repaired(paths: StorePaths, path: Path, **options: bool) -> Outcome:
+def repaired(paths: StorePaths, path: Path, **options: bool) -> RepairOutcome:
     """Return the outcome of `repair` for the file at *path*."""
     originals = [*writers_originals(paths), *querys_originals(paths)]
     (original,) = [one for one in originals if one.path == path]
@@ -137,12 +137,12 @@ def test_one_damage_loses_nothing(
     assert file.load(paths) == expected
     if pair[target].exists() and pair[target].read_bytes() == before[target]:
         return  # the file is shorter than the cut, so nothing is damaged
-    assert repaired(paths, path) in {Outcome.RESTORED if target == "file" else Outcome.COPIED}
+    assert repaired(paths, path) in {RepairOutcome.RESTORED if target == "file" else RepairOutcome.COPIED}
     kept = decode_copy(pair["copy"].read_bytes())
     assert kept is not None
     assert pair["file"].read_bytes() == kept.content == before["file"]
     assert file.load(paths) == expected
-    assert repaired(paths, path) is Outcome.SOUND
+    assert repaired(paths, path) is RepairOutcome.SOUND
 
 
 @pytest.mark.parametrize("target", ["file", "copy"])
@@ -196,13 +196,13 @@ def test_two_damages_are_told_and_not_guessed(paths: StorePaths, file: File) -> 
         with pytest.raises(CorruptStoreError, match="tidemark store repair") as refused:
             file.load(paths)
         assert str(path) in refused.value.message
-    assert repaired(paths, path) is Outcome.LOST
+    assert repaired(paths, path) is RepairOutcome.LOST
     has_older = path.with_name(f"{path.name}.bak").exists()
-    assert repaired(paths, path, accept_older=True) is (Outcome.OLDER if has_older else Outcome.LOST)
+    assert repaired(paths, path, accept_older=True) is (RepairOutcome.OLDER if has_older else RepairOutcome.LOST)
     assert has_older is (file is not FILES["format"])
     if has_older:
         file.load(paths)
-        assert repaired(paths, path) is Outcome.SOUND
+        assert repaired(paths, path) is RepairOutcome.SOUND
 
 
 @pytest.mark.parametrize("name", ["topics", "delay offsets", "group offsets"])
@@ -220,7 +220,7 @@ def test_file_that_a_broker_has_written_counts(paths: StorePaths, name: str) -> 
         path.write_bytes(orjson.dumps(ours | emptied if version is None else version | emptied))
         empty = file.load(paths)
         assert not (empty.table if name == "delay offsets" else empty)
-        assert repaired(paths, path) is Outcome.CHANGED
+        assert repaired(paths, path) is RepairOutcome.CHANGED
         kept = decode_copy(copy_of(path).read_bytes())
         assert kept is not None
         assert kept.content == path.read_bytes()
@@ -230,7 +230,7 @@ def test_damaged_file_is_kept(paths: StorePaths) -> None:
     """An operator may inspect it; it is kept outside of the folders that a broker reads."""
     save_topics(paths.topics, topics(1), DISK, counter=1)
     paths.topics.write_bytes(b"{junk")
-    assert repaired(paths, paths.topics) is Outcome.RESTORED
+    assert repaired(paths, paths.topics) is RepairOutcome.RESTORED
     assert (paths.writer / "topics.json.damaged").read_bytes() == b"{junk"
     assert sorted(path.name for path in paths.topics.parent.iterdir()) == ["topics.json"]
 
@@ -240,7 +240,7 @@ def test_file_of_an_older_version_gets_a_copy(paths: StorePaths) -> None:
     save_topics(paths.topics, topics(2), DISK, counter=1)
     copy_of(paths.topics).unlink()
     assert set(load_topics(paths.topics)) == {"topic0", "topic1"}
-    assert repaired(paths, paths.topics) is Outcome.COPIED
+    assert repaired(paths, paths.topics) is RepairOutcome.COPIED
     paths.topics.unlink()
     assert set(load_topics(paths.topics)) == {"topic0", "topic1"}
 
@@ -268,13 +268,13 @@ def test_full_disk_changes_neither_file_nor_copy(paths: StorePaths) -> None:
     with pytest.raises(DiskFullError):
         save_topics(paths.topics, topics(2), Full(), counter=2)
     assert set(load_topics(paths.topics)) == {"topic0"}
-    assert repaired(paths, paths.topics) is Outcome.SOUND
+    assert repaired(paths, paths.topics) is RepairOutcome.SOUND
 
 
 def test_store_without_originals_has_none(paths: StorePaths) -> None:
     """Nothing is created."""
     originals = [*writers_originals(paths), *querys_originals(paths)]
-    assert {repair(original, DISK).outcome for original in originals} == {Outcome.ABSENT}
+    assert {repair(original, DISK).outcome for original in originals} == {RepairOutcome.ABSENT}
     assert (load_topics(paths.topics), read_format(paths), read_terms(paths.terms)) == ({}, None, [])
 
 

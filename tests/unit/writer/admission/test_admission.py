@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from services.writer.admission.admission import Admission, Limits
+from services.writer.admission.admission import Admission, SizeLimits
 from services.writer.batch.batch import Batch
-from services.writer.topics.topic_table import Topic, topic_of
+from services.writer.topics.topic_table import WritableTopic, topic_of
 from tests.builders import BORN_HOST, STORE_HOST, properties, wire_batch
 from tidemark.errors import (
     ArgumentIllegalError,
@@ -24,18 +24,18 @@ from tidemark.store.originals.topics import TopicConfig
 from tidemark.v1.commit_log_pb2 import AppendBatchRequest
 
 MAX_SIZE = 1000
-LIMITS = Limits(MAX_SIZE, segment_size=1 << 20)
+LIMITS = SizeLimits(MAX_SIZE, segment_size=1 << 20)
 
 
-def topic(name: str = "orders", *, queues: int = 4, batch: bool = False) -> Topic:
+def topic(name: str = "orders", *, queues: int = 4, batch: bool = False) -> WritableTopic:
     return topic_of(TopicConfig(name, queues, queues, attributes={"queue.type": "BatchCQ"} if batch else {}))
 
 
 def admit(
     *messages: tuple[bytes, dict[str, str]],
-    to: Topic | None = None,
+    to: WritableTopic | None = None,
     admission: Admission | None = None,
-    limits: Limits = LIMITS,
+    limits: SizeLimits = LIMITS,
     **request: Any,
 ) -> Batch:
     """Admit a batch of (body, properties)."""
@@ -142,7 +142,7 @@ def test_a_body_of_the_limit_is_admitted() -> None:
 
 def test_records_that_do_not_fit_into_a_segment_are_refused() -> None:
     with pytest.raises(MessageSizeExceededError) as refused:
-        admit((b"x" * 900, {}), limits=Limits(MAX_SIZE, 950))
+        admit((b"x" * 900, {}), limits=SizeLimits(MAX_SIZE, 950))
     assert refused.value.facts["limit"] == 950 - 8
 
 

@@ -18,7 +18,7 @@ from services.writer.batch.delayed_message import (
     due_ms,
     require_no_timer,
 )
-from services.writer.batch.record_encoder import Encoder, Place, u8
+from services.writer.batch.record_encoder import Encoder, RecordPosition, u8
 from tests.builders import BORN_HOST, BORN_MS, STORE_HOST, STORE_MS, properties, record_bytes, wire_batch
 from tests.integration.writer.harness import stored_records
 from tidemark.errors import BatchDelayError, PropertiesIllegalError, PropertiesSizeExceededError
@@ -51,7 +51,7 @@ def stored(
 ) -> bytes:
     encoder = Encoder(store_host)
     out = np.zeros(encoder.size(batch, queue_offset), np.uint8)
-    encoder.encode(batch, Place(queue_offset, physical_offset, STORE_MS), out)
+    encoder.encode(batch, RecordPosition(queue_offset, physical_offset, STORE_MS), out)
     return out.tobytes()
 
 
@@ -199,6 +199,6 @@ def test_real_brokers_deliveries_have_the_same_bytes(golden_store: GoldenStore) 
         batch = delivered(record, destination, u8(b"\x08Payments"), lambda _: None)
         encoder = Encoder(their.store_host)
         out = np.zeros(encoder.size(batch, their.queue_offset), np.uint8)
-        encoder.encode(batch, Place(their.queue_offset, their.physical_offset, their.store_timestamp), out)
+        encoder.encode(batch, RecordPosition(their.queue_offset, their.physical_offset, their.store_timestamp), out)
         assert out.tobytes() == encode_record(their)
         assert their.store_timestamp >= record.store_timestamp + DELAY_LEVELS_MS[int(named["DELAY"]) - 1]

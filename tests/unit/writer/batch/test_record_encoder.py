@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from services.writer.batch.batch import Batch, QueueKey, Wrapper
-from services.writer.batch.record_encoder import Encoder, Place, u8
+from services.writer.batch.record_encoder import Encoder, RecordPosition, u8
 from tests.builders import (
     BORN_HOST,
     BORN_HOST_V6,
@@ -48,7 +48,7 @@ def test_legacy_batch_equals_plain_records(born_host: bytes, store_host: bytes, 
     encoder = Encoder(store_host)
     batch = make_batch(born_host, extra=extra)
     out = np.full(encoder.size(batch, 10) + 16, 0xEE, np.uint8)
-    positions = encoder.encode(batch, Place(10, 4096, STORE_MS), out)
+    positions = encoder.encode(batch, RecordPosition(10, 4096, STORE_MS), out)
     expected, places = b"", b""
     for i, (body, text, flag) in enumerate(ELEMENTS):
         places += (4096 + len(expected)).to_bytes(8, "big")
@@ -74,9 +74,11 @@ def test_inner_batch_equals_a_plain_record(born_host: bytes) -> None:
     """One record: the wire bytes as body, flags 0xC0, the wrapper's flag, INNER_BASE after INNER_NUM."""
     encoder = Encoder(STORE_HOST)
     batch = make_batch(born_host, inner=properties({"INNER_NUM": "3", "UNIQ_KEY": "u"}))
-    encoder.encode(make_batch(born_host), Place(1, 2, 3), np.empty(5000, np.uint8))  # its head must not be reused
+    encoder.encode(
+        make_batch(born_host), RecordPosition(1, 2, 3), np.empty(5000, np.uint8)
+    )  # its head must not be reused
     out = np.full(encoder.size(batch, 12345) + 16, 0xEE, np.uint8)
-    positions = encoder.encode(batch, Place(12345, 8192, STORE_MS), out)
+    positions = encoder.encode(batch, RecordPosition(12345, 8192, STORE_MS), out)
     expected = record_bytes(
         topic=b"TopicTest",
         body=wire_batch(*ELEMENTS),
@@ -99,6 +101,6 @@ def test_inner_base_that_makes_the_properties_too_long_is_refused() -> None:
     room = 32_767 - len(properties({"INNER_NUM": "3", "INNER_BASE": "9"}))
     fits = make_batch(BORN_HOST, inner=properties({"INNER_NUM": "3", "a": "v" * (room - 3)}))
     out = np.empty(encoder.size(fits, 10), np.uint8)
-    encoder.encode(fits, Place(9, 0, 0), out)
+    encoder.encode(fits, RecordPosition(9, 0, 0), out)
     with pytest.raises(PropertiesSizeExceededError):
-        encoder.encode(fits, Place(10, 0, 0), out)
+        encoder.encode(fits, RecordPosition(10, 0, 0), out)

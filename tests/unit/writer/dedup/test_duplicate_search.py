@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from services.writer.batch.batch import Batch, Wrapper
-from services.writer.batch.record_encoder import Encoder, Place
+from services.writer.batch.record_encoder import Encoder, RecordPosition
 from services.writer.dedup.duplicate_search import find_original
 from services.writer.dedup.recent_batches import Earlier
 from tests.builders import BORN_HOST, BORN_MS, STORE_HOST, STORE_MS
@@ -32,7 +32,7 @@ def store(log: MappedFileQueue, batch: Batch, *, queue_offset: int = 5) -> None:
     """Write *batch* at AT, as the writer does."""
     encoder = Encoder(STORE_HOST)
     out = np.zeros(encoder.size(batch, queue_offset), np.uint8)
-    encoder.encode(batch, Place(queue_offset, AT, STORE_MS), out)
+    encoder.encode(batch, RecordPosition(queue_offset, AT, STORE_MS), out)
     log.write(AT, out.tobytes())
 
 

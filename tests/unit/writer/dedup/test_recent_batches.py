@@ -9,7 +9,7 @@ import pytest
 
 from services.writer.batch.batch import Batch, QueueKey, Wrapper
 from services.writer.batch.record_encoder import u8
-from services.writer.dedup.recent_batches import Earlier, TailKeys, Window, hash_keys
+from services.writer.dedup.recent_batches import Earlier, RecentBatches, TailKeys, hash_keys
 from tests.builders import properties, row_of_records
 from tidemark.format.check import Checker
 
@@ -63,7 +63,7 @@ def test_hashes_tell_keys_apart() -> None:
 
 def test_window_knows_its_batches_surely() -> None:
     """It knows place and count by topic and key; not forgotten batches, nor batches without a key."""
-    window = Window(10, TailKeys(0))
+    window = RecentBatches(10, TailKeys(0))
     window.add(batch(b"k1"), 100)
     window.add(batch(b"k2"), 200)
     window.add(batch(b""), 300)
@@ -77,7 +77,7 @@ def test_window_knows_its_batches_surely() -> None:
 def test_window_asks_the_tail_until_it_is_too_old() -> None:
     """After as many batches as the window holds, records from before the start are no longer considered."""
     keys, places = tail()
-    window = Window(2, keys)
+    window = RecentBatches(2, keys)
     assert window.find(batch(b"short")) == [Earlier(places[2], None)]
     window.add(batch(b"n1"), 5000)
     assert window.find(batch(b"short")) == [Earlier(places[2], None)]
@@ -87,7 +87,7 @@ def test_window_asks_the_tail_until_it_is_too_old() -> None:
 
 def test_what_a_window_holds_is_nothing_for_the_garbage_collector() -> None:
     """A full collection would stop the writer for longer, the more batches are remembered."""
-    window = Window(10_000, TailKeys(0))
+    window = RecentBatches(10_000, TailKeys(0))
     gc.collect()
     before = len(gc.get_objects())
     for number in range(10_000):
@@ -99,7 +99,7 @@ def test_what_a_window_holds_is_nothing_for_the_garbage_collector() -> None:
 @pytest.mark.parametrize("limit", [0, 1, 3])
 def test_window_holds_as_many_as_it_says(limit: int) -> None:
     """The oldest are dropped first; a window of size 0 recognises nothing."""
-    window = Window(limit, TailKeys(0))
+    window = RecentBatches(limit, TailKeys(0))
     for number in range(5):
         window.add(batch(b"k%d" % number), number)
     found = [number for number in range(5) if window.find(batch(b"k%d" % number))]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from services.writer.batch.batch import QueueKey
-from services.writer.delay.delivery import Delivery
+from services.writer.delay.delivery import DelayedDelivery
 from services.writer.delay.schedule_reader import DueMessage
 from tests.builders import STORE_HOST, properties
 from tests.unit.writer.opened_log import OpenedLog, SyncGate, opened_log
@@ -24,17 +24,19 @@ def due(number: int, *, topic: str | None = "orders", queue_id: str = "1", body:
     return DueMessage(number, 1000 * number, record)
 
 
-def deliver(root: Path, check: Callable[[OpenedLog, Delivery], Awaitable[None]], disk: SyncGate | None = None) -> None:
+def deliver(
+    root: Path, check: Callable[[OpenedLog, DelayedDelivery], Awaitable[None]], disk: SyncGate | None = None
+) -> None:
     async def run() -> None:
         async with opened_log(root, disk) as opened:
             await opened.topics.create("orders", queues=2, attributes={})
-            await check(opened, Delivery(opened.log, opened.topics, STORE_HOST))
+            await check(opened, DelayedDelivery(opened.log, opened.topics, STORE_HOST))
 
     asyncio.run(run())
 
 
 def test_due_messages_go_to_their_queues_and_count_when_they_are_on_disk(tmp_path: Path) -> None:
-    async def check(opened: OpenedLog, delivery: Delivery) -> None:
+    async def check(opened: OpenedLog, delivery: DelayedDelivery) -> None:
         outcome = await delivery.deliver([due(0), due(1), due(2, queue_id="0")])
         assert (outcome.done, outcome.error, delivery.counts["delivered"]) == (3, None, 3)
         offsets = opened.store.recovered.offsets
@@ -47,7 +49,7 @@ def test_due_messages_go_to_their_queues_and_count_when_they_are_on_disk(tmp_pat
 
 
 def test_a_delivery_that_is_repeated_stores_no_second_copy(tmp_path: Path) -> None:
-    async def check(opened: OpenedLog, delivery: Delivery) -> None:
+    async def check(opened: OpenedLog, delivery: DelayedDelivery) -> None:
         await delivery.deliver([due(0)])
         assert (await delivery.deliver([due(0), due(1)])).done == 2
         assert (delivery.counts["delivered"], delivery.counts["repeated"]) == (2, 1)
@@ -69,7 +71,7 @@ def test_a_delivery_that_is_repeated_stores_no_second_copy(tmp_path: Path) -> No
     ids=["unreadable", "no topic", "no queue", "an unknown topic", "the schedule itself", "too large for a file"],
 )
 def test_a_message_that_cannot_be_delivered_does_not_stop_the_others(tmp_path: Path, message: DueMessage) -> None:
-    async def check(opened: OpenedLog, delivery: Delivery) -> None:
+    async def check(opened: OpenedLog, delivery: DelayedDelivery) -> None:
         outcome = await delivery.deliver([message, due(1)])
         assert (outcome.done, outcome.error) == (2, None)
         assert (delivery.counts["stepped_over"], delivery.counts["delivered"]) == (1, 1)
@@ -80,7 +82,7 @@ def test_a_message_that_cannot_be_delivered_does_not_stop_the_others(tmp_path: P
 def test_a_message_from_before_its_topic_was_deleted_is_not_delivered(tmp_path: Path) -> None:
     """A topic of the same name may exist again: the message was for the deleted one."""
 
-    async def check(opened: OpenedLog, delivery: Delivery) -> None:
+    async def check(opened: OpenedLog, delivery: DelayedDelivery) -> None:
         async def ends() -> tuple[int, dict[int, int]]:
             return 1500, {}
 
@@ -95,7 +97,7 @@ def test_a_message_from_before_its_topic_was_deleted_is_not_delivered(tmp_path: 
 def test_messages_that_the_log_does_not_take_are_not_done(tmp_path: Path) -> None:
     disk = SyncGate()
 
-    async def check(opened: OpenedLog, delivery: Delivery) -> None:
+    async def check(opened: OpenedLog, delivery: DelayedDelivery) -> None:
         disk.fails = True
         for _ in range(2):  # the first is answered by the failure, the second is refused at once
             outcome = await delivery.deliver([due(0), due(1)])

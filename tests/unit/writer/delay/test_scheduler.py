@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from services.writer.delay.delivery import Outcome
+from services.writer.delay.delivery import DeliveryOutcome
 from services.writer.delay.level import DelayLevel
 from services.writer.delay.schedule_reader import DueMessage, Look
 from services.writer.delay.scheduler import Scheduler
@@ -57,13 +57,13 @@ class FakeDelivery:
     def is_flushed(self, end_offset: int) -> bool:
         return True
 
-    async def deliver(self, messages: Sequence[DueMessage]) -> Outcome:
+    async def deliver(self, messages: Sequence[DueMessage]) -> DeliveryOutcome:
         done = len(messages)
         if messages and self.refusals:
             self.refusals -= 1
             done = 1
         self.delivered += [(message.physical_offset, message.queue_offset) for message in messages[:done]]
-        return Outcome(done, None if done == len(messages) else DiskFullError("injected"))
+        return DeliveryOutcome(done, None if done == len(messages) else DiskFullError("injected"))
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import pytest
 from isal.isal_zlib import crc32
 
 from services.writer.log.batch_journal import BatchJournal, stretch_of
-from tidemark.store.batch_journal import ENTRIES, Journal, Stretch, encode_abort, read_journal
+from tidemark.store.batch_journal import ENTRIES, BatchRange, Journal, encode_abort, read_journal
 from tidemark.store.storage import DiskStorage
 
 TOKEN = bytes(range(16))
@@ -28,9 +28,9 @@ def read(folder: Path) -> Journal:
     return found
 
 
-def stretches(first: int, count: int) -> list[Stretch]:
+def stretches(first: int, count: int) -> list[BatchRange]:
     """Return *count* stretches of ten bytes each, the first at 1000 + 10 * *first*."""
-    return [Stretch(1000 + 10 * n, 1010 + 10 * n, n) for n in range(first, first + count)]
+    return [BatchRange(1000 + 10 * n, 1010 + 10 * n, n) for n in range(first, first + count)]
 
 
 def test_a_new_journal_has_the_start_of_its_run_and_no_batch(tmp_path: Path, journal: BatchJournal) -> None:
@@ -62,4 +62,4 @@ def test_a_full_ring_keeps_the_latest_batches(tmp_path: Path, journal: BatchJour
 
 def test_a_stretch_has_the_checksum_of_its_bytes() -> None:
     data = np.frombuffer(b"some records", np.uint8)
-    assert stretch_of(70, data) == Stretch(70, 82, crc32(b"some records"))
+    assert stretch_of(70, data) == BatchRange(70, 82, crc32(b"some records"))

@@ -10,7 +10,7 @@ from typing import cast
 import pytest
 
 from services.writer.log.batch_journal import BatchJournal
-from services.writer.log.flusher import Flusher, Written
+from services.writer.log.flusher import Flusher, WrittenGroup
 from tidemark.errors import FlushFailedError, StoreError
 from tidemark.store.mapped_file_queue import MappedFileQueue
 
@@ -75,8 +75,8 @@ def flushing() -> Iterator[Flushing]:
     flusher.close()
 
 
-def group(end: int) -> Written:
-    return Written([], end, [0], end, appends=1)
+def group(end: int) -> WrittenGroup:
+    return WrittenGroup([], end, [0], end, appends=1)
 
 
 @pytest.mark.parametrize("size", [10, 1 << 20])

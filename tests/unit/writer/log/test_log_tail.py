@@ -9,11 +9,11 @@ import pytest
 
 from services.writer.batch.batch import Batch, QueueKey
 from services.writer.batch.record_encoder import Encoder
-from services.writer.dedup.recent_batches import TailKeys, Window
+from services.writer.dedup.recent_batches import RecentBatches, TailKeys
 from services.writer.log.batch_journal import BatchJournal
 from services.writer.log.disk_guard import DiskGuard
 from services.writer.log.log_tail import LogTail
-from services.writer.log.page_preallocation import PagesAhead
+from services.writer.log.page_preallocation import PagePreallocation
 from services.writer.log.queue_offsets import QueueOffsets
 from services.writer.log.segments import Segments
 from tests.builders import STORE_HOST
@@ -49,10 +49,10 @@ class Tail:
         self.disk = FailingDisk()
         self.log = MappedFileQueue(folder / "commitlog", FILE_SIZE, self.disk)
         self.offsets = QueueOffsets()
-        self.window = Window(100, TailKeys(0))
+        self.window = RecentBatches(100, TailKeys(0))
         journal_disk = DiskStorage()
         self.journal = BatchJournal(folder / "batches", journal_disk, token=bytes(16), start=0)
-        self.pages = PagesAhead(self.log)
+        self.pages = PagePreallocation(self.log)
         self.tail = LogTail(
             Segments(self.log),
             Encoder(STORE_HOST),

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from services.writer.batch.batch import Batch
-from services.writer.log.unanswered_batches import Outstanding
+from services.writer.log.unanswered_batches import UnansweredBatches
 from tests.unit.writer.batches import batch_of
 from tidemark.errors import FlushFailedError, InFlightLimitError
 
@@ -34,7 +34,7 @@ def test_bytes_in_flight_are_bounded_and_freed_by_answers() -> None:
     def test() -> None:
         answers: list[Batch] = []
         first, second = noted(answers), noted(answers)
-        outstanding = Outstanding(limit_bytes=first.size, retry_after_ms=50, timeout_s=None)
+        outstanding = UnansweredBatches(limit_bytes=first.size, retry_after_ms=50, timeout_s=None)
         outstanding.add(first)
         with pytest.raises(InFlightLimitError) as refused:
             outstanding.add(second)
@@ -50,7 +50,7 @@ def test_bytes_in_flight_are_bounded_and_freed_by_answers() -> None:
 def test_one_batch_greater_than_the_limit_is_accepted_alone() -> None:
     def test() -> None:
         answers: list[Batch] = []
-        outstanding = Outstanding(limit_bytes=1, retry_after_ms=50, timeout_s=None)
+        outstanding = UnansweredBatches(limit_bytes=1, retry_after_ms=50, timeout_s=None)
         outstanding.add(noted(answers))
         assert outstanding.bytes > 1
 
@@ -62,7 +62,7 @@ def test_only_a_written_batch_is_answered_at_its_timeout(is_written: bool) -> No
     async def test() -> None:
         answers: list[Batch] = []
         batch = noted(answers, written=is_written)
-        outstanding = Outstanding(limit_bytes=1 << 20, retry_after_ms=50, timeout_s=0.01)
+        outstanding = UnansweredBatches(limit_bytes=1 << 20, retry_after_ms=50, timeout_s=0.01)
         outstanding.add(batch)
         await asyncio.sleep(0.3)
         assert (answers, batch.late) == (([batch], True) if is_written else ([], False))
@@ -78,7 +78,7 @@ def test_a_batch_that_is_written_after_its_timeout_is_answered_late() -> None:
     async def test() -> None:
         answered = asyncio.Event()
         batch = batch_of(BODY, answer=lambda _: answered.set())
-        outstanding = Outstanding(limit_bytes=1 << 20, retry_after_ms=50, timeout_s=0.01)
+        outstanding = UnansweredBatches(limit_bytes=1 << 20, retry_after_ms=50, timeout_s=0.01)
         outstanding.add(batch)
         await asyncio.sleep(0.05)
         assert not answered.is_set()
@@ -94,7 +94,7 @@ def test_a_failure_answers_every_batch_that_waits_and_none_twice() -> None:
     def test() -> None:
         answers: list[Batch] = []
         batches = [noted(answers) for _ in range(3)]
-        outstanding = Outstanding(limit_bytes=1 << 20, retry_after_ms=50, timeout_s=None)
+        outstanding = UnansweredBatches(limit_bytes=1 << 20, retry_after_ms=50, timeout_s=None)
         for batch in batches:
             outstanding.add(batch)
         outstanding.complete(batches[:1])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from structlog.testing import capture_logs
 
-from services.writer.retention.trusted_clock import AgeClock
+from services.writer.retention.trusted_clock import TrustedClock
 
 HOUR_MS = 3_600_000
 START_MS = 1_800_000_000_000
@@ -29,12 +29,12 @@ def clocks() -> Clocks:
 
 
 @pytest.fixture
-def age_clock(clocks: Clocks) -> AgeClock:
+def age_clock(clocks: Clocks) -> TrustedClock:
     """Return a clock that accepts a forward jump after an hour."""
-    return AgeClock(grace_ms=HOUR_MS, wall_ms=lambda: clocks.wall_ms, running_ms=lambda: clocks.running_ms)
+    return TrustedClock(grace_ms=HOUR_MS, wall_ms=lambda: clocks.wall_ms, running_ms=lambda: clocks.running_ms)
 
 
-def test_it_goes_with_the_wall_clock(clocks: Clocks, age_clock: AgeClock) -> None:
+def test_it_goes_with_the_wall_clock(clocks: Clocks, age_clock: TrustedClock) -> None:
     """It follows a slewed clock, and late reads."""
     for step_ms in (10_000, 50 * HOUR_MS, 1):
         clocks.go_on(step_ms)
@@ -42,7 +42,7 @@ def test_it_goes_with_the_wall_clock(clocks: Clocks, age_clock: AgeClock) -> Non
         assert age_clock.now_ms() == clocks.wall_ms
 
 
-def test_a_clock_that_is_set_ahead_is_not_believed_at_once(clocks: Clocks, age_clock: AgeClock) -> None:
+def test_a_clock_that_is_set_ahead_is_not_believed_at_once(clocks: Clocks, age_clock: TrustedClock) -> None:
     """The jump makes nothing older, and is logged once. If it lasts, it is accepted."""
     clocks.wall_ms += 24 * HOUR_MS
     with capture_logs() as logs:
@@ -54,7 +54,7 @@ def test_a_clock_that_is_set_ahead_is_not_believed_at_once(clocks: Clocks, age_c
     assert age_clock.now_ms() == clocks.wall_ms
 
 
-def test_a_jump_that_is_taken_back_was_none(clocks: Clocks, age_clock: AgeClock) -> None:
+def test_a_jump_that_is_taken_back_was_none(clocks: Clocks, age_clock: TrustedClock) -> None:
     """The next jump starts its own grace period."""
     clocks.wall_ms += 24 * HOUR_MS
     age_clock.now_ms()
@@ -66,7 +66,7 @@ def test_a_jump_that_is_taken_back_was_none(clocks: Clocks, age_clock: AgeClock)
     assert age_clock.now_ms() == clocks.wall_ms - 24 * HOUR_MS
 
 
-def test_a_clock_that_is_set_back_is_believed_at_once(clocks: Clocks, age_clock: AgeClock) -> None:
+def test_a_clock_that_is_set_back_is_believed_at_once(clocks: Clocks, age_clock: TrustedClock) -> None:
     """Everything becomes younger, and is kept."""
     clocks.wall_ms -= 24 * HOUR_MS
     assert age_clock.now_ms() == clocks.wall_ms

@@ -8,7 +8,7 @@ from google.rpc import error_details_pb2
 
 from services.writer.admission.append_request import Received
 from services.writer.batch.batch import Batch
-from services.writer.rpc.append_stream import AppendStream
+from services.writer.rpc.append_stream import AppendStreamCall
 from tests.unit.writer.batches import batch_of
 from tidemark.errors import FlushFailedError, QueueIllegalError
 from tidemark.v1.commit_log_pb2 import (
@@ -48,11 +48,11 @@ class Writer:
         self.waiting[number][1](batch)
 
 
-def stream_of(writer: Writer, *, max_in_flight_bytes: int = 1 << 20) -> AppendStream:
+def stream_of(writer: Writer, *, max_in_flight_bytes: int = 1 << 20) -> AppendStreamCall:
     def respond(batch: Batch) -> AppendBatchResponse:
         return AppendBatchResponse(stored_topic=batch.key.topic)
 
-    return AppendStream(writer.submit, respond, max_in_flight_bytes=max_in_flight_bytes)
+    return AppendStreamCall(writer.submit, respond, max_in_flight_bytes=max_in_flight_bytes)
 
 
 async def requests_of(*topics: str, is_open: asyncio.Event | None = None) -> AsyncIterator[AppendStreamRequest]:
