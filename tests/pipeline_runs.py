@@ -12,7 +12,7 @@ from typing import Any
 from services.indexer.pipeline.config import PipelineSettings
 from services.indexer.pipeline.epoch import run_epoch
 from services.indexer.pipeline.plan import EpochPlan, make_plan
-from services.indexer.pipeline.prepare import drop_what_is_behind, prepare
+from services.indexer.pipeline.prepare import drop_above, prepare
 from services.indexer.pipeline.shards.shard_builder import ShardProgress
 from services.indexer.pipeline.spark.scan import ranges_to_build, scan_planned
 from tidemark.index.end_of_log import find_end_of_log
@@ -70,7 +70,7 @@ def build(
     storage.make_folder(plan.paths.indexer)
     prepare(plan, storage)
     if plan.limit is not None:
-        drop_what_is_behind(plan, plan.limit, storage)
+        drop_above(plan, plan.limit, storage)
     if scan_range_size_bytes is not None:
         plan = scanned(plan, scan_range_size_bytes)
     return [run_epoch(plan, shard=shard, follower=0, storage=storage) for shard in range(plan.all_shards)]

@@ -134,7 +134,7 @@ def _compose_retention(
         interval_s=settings.retention_interval_ms / 1000,
         open_log=lambda: _open_log(store),
         ask_for_snapshot=commit_log.ask_for_snapshot,
-        on_deleted=reader.let_go,
+        on_deleted=reader.close_deleted,
         on_failure=commit_log.fail,
         clock=TrustedClock(grace_ms=settings.retention_clock_grace_ms),
     )

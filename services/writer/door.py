@@ -20,7 +20,7 @@ from tidemark.settings.settling import settle_memory
 from tidemark.status import status_of
 from tidemark.store.open_files_limit import allow_many_files
 from tidemark.store.storage import DiskStorage
-from tidemark.tls.reloading import tell_reload
+from tidemark.tls.reloading import log_reload
 
 from .config import WriterSettings
 from .log.open_store import open_store, release_store
@@ -33,7 +33,7 @@ _SWITCH_INTERVAL_S = 0.001  # shorter than Python's 5 ms, so that the appender a
 
 async def serve(settings: WriterSettings) -> int:
     """Serve until a signal or a failure and return the process's exit code."""
-    tls = settings.open_tls(settings.writer_listen, tell_reload)
+    tls = settings.open_tls(settings.writer_listen, log_reload)
     guard = settings.open_writer_guard()
     registry = make_registry()
     listener = listen(settings.writer_metrics_listen, registry, setting="TIDEMARK_WRITER_METRICS_LISTEN")

@@ -184,7 +184,7 @@ class FakeAssigned:
             self._assignment = Assignment(world.incarnation, 0, offsets)
         return self._assignment
 
-    def let_go(self, queues: frozenset[TopicQueue]) -> None:
+    def release(self, queues: frozenset[TopicQueue]) -> None:
         pass
 
     def commit(self, offsets: Mapping[TopicQueue, int]) -> None:

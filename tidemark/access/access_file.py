@@ -74,7 +74,7 @@ class _Rule(_Strict):
     sources: tuple[Annotated[str, AfterValidator(lambda text: str(_network(text)))], ...] = ()
 
     @model_validator(mode="after")
-    def _names_somebody(self) -> Self:
+    def _names_callers(self) -> Self:
         if not self.principals and not self.roles:
             raise ValueError("a rule must name at least one principal or role")
         return self
@@ -137,7 +137,9 @@ class AccessFile:
     def load(self) -> LoadedAccess:
         """Read and check both files. Raises AccessFileError, whose message contains no secret."""
         content = self._content()
-        options = content.jwt and content.jwt.model_copy(update={"jwks_file": self._beside(content.jwt.jwks_file)})
+        options = content.jwt and content.jwt.model_copy(
+            update={"jwks_file": self._relative_to_file(content.jwt.jwks_file)}
+        )
         principals = content.principal
         authenticator = Authenticator(
             tokens={one: principal.name for principal in principals for one in principal.token_sha256},
@@ -158,9 +160,9 @@ class AccessFile:
             jwt = self._content().jwt
         except AccessFileError:
             jwt = None
-        return stamps_of((self.path, None if jwt is None else self._beside(jwt.jwks_file)))
+        return stamps_of((self.path, None if jwt is None else self._relative_to_file(jwt.jwks_file)))
 
-    def _beside(self, path: Path) -> Path:
+    def _relative_to_file(self, path: Path) -> Path:
         return self.path.parent / path
 
     def _content(self) -> _Content:

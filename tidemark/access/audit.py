@@ -54,7 +54,7 @@ class Audit:
             self._repeats[deed] = repeats + 1
             return
         if len(self._repeats) >= _MOST_KINDS:
-            self.tell_repeats()
+            self.log_repeats()
         self._repeats[deed] = 0
         self.note_change(deed)
 
@@ -62,7 +62,7 @@ class Audit:
         """Write *deed* with its request id, even if it is a repeat."""
         self._write(deed, 1, current_request_id())
 
-    def tell_repeats(self) -> None:
+    def log_repeats(self) -> None:
         """Write the counts of repeats and start a new interval."""
         for deed, repeats in self._repeats.items():
             if repeats:
@@ -71,14 +71,14 @@ class Audit:
 
     def close(self) -> None:
         """Write the remaining counts and close the handler."""
-        self.tell_repeats()
+        self.log_repeats()
         self._handler.close()
 
     async def follow(self) -> None:
         """Write the counts after each interval, until cancelled."""
         while True:
             await asyncio.sleep(self._repeat_s)
-            self.tell_repeats()
+            self.log_repeats()
 
     def _write(self, deed: Deed, count: int, request_id: str | None = None) -> None:
         at = datetime.fromtimestamp(time.time(), UTC).isoformat(timespec="milliseconds")

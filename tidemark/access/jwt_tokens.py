@@ -58,7 +58,7 @@ class JwtTokens:
             )
             return Claims(_subject(content), _roles(content, options.roles_claim), content["exp"] + options.leeway_s)
         except (jwt.PyJWTError, ValueError, TypeError, RecursionError) as error:
-            raise UnauthenticatedError(f"the token is not accepted: {_told(error)}") from None
+            raise UnauthenticatedError(f"the token is not accepted: {_description(error)}") from None
 
     def _key(self, header: Mapping[str, Any]) -> jwt.PyJWK:
         name = header.get("kid")
@@ -70,7 +70,7 @@ class JwtTokens:
         return found
 
 
-def _told(error: Exception) -> str:
+def _description(error: Exception) -> str:
     """Describe the error without any content of the token."""
     known = {
         jwt.ExpiredSignatureError: "it has expired",

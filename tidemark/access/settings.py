@@ -63,7 +63,9 @@ class AccessSettings(BaseSettings):
         )
         if self.access_file is None:
             return Guard(None, rates, None)
-        access = ReloadedFiles(AccessFile(self.access_file), every_ms=self.access_reload_ms, tell=tell_access_reload)
+        access = ReloadedFiles(
+            AccessFile(self.access_file), every_ms=self.access_reload_ms, on_reload=log_access_reload
+        )
         try:
             handler = audit_handler(self.audit_file)
         except OSError as error:
@@ -71,7 +73,7 @@ class AccessSettings(BaseSettings):
         return Guard(access, rates, Audit(handler, service=service, repeat_ms=self.audit_repeat_ms))
 
 
-def tell_access_reload(fault: StoreError | None) -> None:
+def log_access_reload(fault: StoreError | None) -> None:
     """Log one event per change of the files."""
     if fault is None:
         _log.info("access_reloaded")

@@ -70,7 +70,7 @@ class ParquetFile:
             rows=self._rows,
             size=size,
             sha256=hash_file(self._path, advance=lambda count: None),
-            **bounds_told(self._bounds),
+            **manifest_bounds(self._bounds),
         )
 
     def abandon(self) -> None:
@@ -78,7 +78,7 @@ class ParquetFile:
         self._writer.close()
 
 
-def bounds_told(bounds: Mapping[str, tuple[int, int]]) -> dict[str, int]:
+def manifest_bounds(bounds: Mapping[str, tuple[int, int]]) -> dict[str, int]:
     """Return the limits under the manifest's names, with times converted from microseconds to milliseconds."""
     told: dict[str, int] = {}
     for name, edges in bounds.items():

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from tidemark.archive.folder import part_files
 from tidemark.archive.manifest import ArchivedFile, ArchiveManifest, LeftOut, load_manifest
-from tidemark.archive.parquet_file import BOUNDED, bounds_told
+from tidemark.archive.parquet_file import BOUNDED, manifest_bounds
 from tidemark.backup.copy import hash_file
 
 _ROWS_AT_ONCE = 1 << 20
@@ -111,8 +111,8 @@ def _read(folder: Path, file: ArchivedFile, rows: dict[tuple[str, int], int]) ->
     except (pa.ArrowException, OSError) as error:
         yield ArchiveFault("FILE_UNREADABLE", str(error), file.path, file.topic)
         return
-    said = {name: getattr(file, name) for name in bounds_told(dict.fromkeys(BOUNDED, (0, 0)))}
-    if counted != file.rows or bounds_told(bounds) != said:
+    said = {name: getattr(file, name) for name in manifest_bounds(dict.fromkeys(BOUNDED, (0, 0)))}
+    if counted != file.rows or manifest_bounds(bounds) != said:
         yield ArchiveFault("BOUNDS", "the row count, offsets or times differ from the manifest", file.path, file.topic)
 
 

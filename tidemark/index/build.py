@@ -55,7 +55,7 @@ class ConsumeQueueBuilder:
         end = find_simple_end(files, mark)
         self._next: int | None = None if self._is_fresh(end) else end // UNIT_SIZE
         if ext is not None:
-            ext.go_on_behind(last_address(files, end))
+            ext.continue_after(last_address(files, end))
 
     def _is_fresh(self, end: int) -> bool:
         """Return True if the queue has no unit. Its first file may exist, created by a builder that was then killed."""

@@ -77,7 +77,7 @@ class ConsumeQueueExt:
         self.files.write(self._end, data)
         self.touched.add(self.files.file_start(self._end))
 
-    def go_on_behind(self, address: int | None) -> None:
+    def continue_after(self, address: int | None) -> None:
         """Make the unit at *address* the last one, after which `append` continues; None: no unit stays."""
         offset = self.files.min_offset if address is None else consume_queue_ext.to_offset(address)
         unit = None if address is None or offset is None else self._unit_at(offset)
@@ -93,7 +93,7 @@ class ConsumeQueueExt:
 
     def truncate_by_max_address(self, address: int | None) -> None:
         """Make the unit at *address* the last one, and zero the bytes after it, durably. None: no unit stays."""
-        self.go_on_behind(address)
+        self.continue_after(address)
         for start in [start for start in reversed(self.files.starts) if start >= self._end]:
             self.files.delete_file(start)
         if not self.files.starts:

@@ -126,7 +126,7 @@ class OpenIndexFile:
 
     def is_cut_at(self, physical_end: int) -> bool:
         """Return True if no entry belongs to a record at or above *physical_end* and no uncounted entry follows."""
-        return self.entries_from(physical_end) == 0 and not self._has_bytes_behind(self.header.index_count)
+        return self.entries_from(physical_end) == 0 and not self._has_bytes_after(self.header.index_count)
 
     def cut(self, physical_end: int, store_time_of: StoreTimeOf) -> None:
         """Drop the entries of records at or above *physical_end*; at least one entry stays.
@@ -156,13 +156,13 @@ class OpenIndexFile:
             index_count=kept,
         )
 
-    def _has_bytes_behind(self, count: int) -> bool:
+    def _has_bytes_after(self, count: int) -> bool:
         at = index_file.entry_at(self._slots, count)
         return bool(self._bytes[at : at + _CLEARED_AT_ONCE].any())
 
     def _clear_from(self, count: int) -> None:
         """Clear the entries from *count* on, up to 1 MiB of zero bytes: a killed builder leaves no gaps."""
-        while self._has_bytes_behind(count):
+        while self._has_bytes_after(count):
             at = index_file.entry_at(self._slots, count)
             length = min(_CLEARED_AT_ONCE // ENTRY.itemsize * ENTRY.itemsize, self._bytes.size - at)
             self._storage.pwrite(self._descriptor, bytes(length), at)

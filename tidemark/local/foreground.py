@@ -78,7 +78,7 @@ def _run(stack: LocalStack, console: Console) -> int:
     except StoreClosedError:
         console.print("stopped before all services were healthy")
     except StoreError as error:
-        _tell(error, console)
+        _print_error(error, console)
         status = 1
     _stop(stack, console)
     return status
@@ -97,7 +97,7 @@ def _stop(stack: LocalStack, console: Console) -> None:
             console.print(f"{name} stopped with exit status {status}; see {stack.logs / name}.log", style="yellow")
 
 
-def _tell(error: StoreError, console: Console) -> None:
+def _print_error(error: StoreError, console: Console) -> None:
     console.print(error.message, style="bold red")
     if isinstance(error, ServiceDiedError):
         console.print(f"the end of {error.log_path}:", style="dim")

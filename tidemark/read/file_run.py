@@ -85,7 +85,7 @@ class FileRun:
             return self.refresh()
         return listing
 
-    def let_go_of_deleted(self) -> None:
+    def close_deleted(self) -> None:
         """Close deleted files; until then the disk does not free their space."""
         if self._open:
             self.listing()

@@ -74,11 +74,11 @@ class StoreReader:
         starts = self.log.listing().starts
         return starts[0] if starts else 0
 
-    def let_go_of_deleted(self) -> None:
+    def close_deleted(self) -> None:
         """Close files that retention has deleted; for readers that are idle."""
-        self.log.let_go_of_deleted()
+        self.log.close_deleted()
         for queue in list(self._queues.values()):
-            queue.run.let_go_of_deleted()
+            queue.run.close_deleted()
 
     # -- topics ---------------------------------------------------------------------------------------------------
     #

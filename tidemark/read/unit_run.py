@@ -133,9 +133,9 @@ class UnitRun:
         """Return which units point at a record."""
         return self._is_live(units)
 
-    def let_go_of_deleted(self) -> None:
+    def close_deleted(self) -> None:
         """Close deleted files like FileRun."""
-        self._files.let_go_of_deleted()
+        self._files.close_deleted()
 
     def forget(self) -> None:
         """Make the next call of `visible` search the files again, even for the same watermark."""
@@ -291,7 +291,7 @@ class UnitRun:
             if visible.end:
                 end = at + visible.end
             if visible.stopped < len(units):
-                behind = self._behind_damage(at + visible.stopped, units[visible.stopped :], least, limit)
+                behind = self._first_after_damage(at + visible.stopped, units[visible.stopped :], least, limit)
                 if behind is None:
                     break
                 at, units = behind, self.read(behind, count)
@@ -301,7 +301,7 @@ class UnitRun:
             units = self.read(at, count)
         return end, least
 
-    def _behind_damage(self, number: int, units: UnitArray, least: int, limit: int) -> int | None:
+    def _first_after_damage(self, number: int, units: UnitArray, least: int, limit: int) -> int | None:
         """Return the number of the first valid unit among *units*, which begin at *number* with an invalid one.
 
         None if no valid unit follows: the queue ends here.

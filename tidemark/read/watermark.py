@@ -104,7 +104,7 @@ class WatermarkReader:
                 break
         term = terms[-1] if terms else NO_TERM
         visible = clamp(visible, of_term=marks_term, terms=terms)
-        committed = committed if self._tells_committed(term) else 0
+        committed = committed if self._has_committed(term) else 0
         return Watermark(term.number, visible, published_ms, max(committed, visible))
 
     def _marked(self) -> tuple[int, int, int]:
@@ -120,7 +120,7 @@ class WatermarkReader:
         """Return the committed offset in the checkpoint, of any term."""
         return 0 if self._checkpoint is None else self._checkpoint.committed_offset
 
-    def _tells_committed(self, term: Term) -> bool:
+    def _has_committed(self, term: Term) -> bool:
         """Return True if the checkpoint's committed offset is valid in *term*."""
         return term.number > 0 and term.boot_id == self._boot_id
 
@@ -149,16 +149,16 @@ class AttachedWatermarkReader(WatermarkReader):
         If a record exists at the watermark, the committed offset is at least its end.
         """
         seen = super().read()
-        return seen._replace(committed_offset=max(seen.committed_offset, self._end_behind(seen.physical_offset)))
+        return seen._replace(committed_offset=max(seen.committed_offset, self._end_of_record(seen.physical_offset)))
 
     def _committed(self) -> int:
         """Return the end of the records that the follower has seen."""
         return 0 if self._marks is None else self._marks.intended(0)
 
-    def _tells_committed(self, term: Term) -> bool:
+    def _has_committed(self, term: Term) -> bool:
         return True
 
-    def _end_behind(self, physical_offset: int) -> int:
+    def _end_of_record(self, physical_offset: int) -> int:
         head = self._log.read(physical_offset, HEAD.itemsize)
         if len(head) < HEAD.itemsize:
             return 0

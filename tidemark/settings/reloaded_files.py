@@ -10,7 +10,7 @@ from typing import Generic, Protocol, TypeVar
 from tidemark.errors import StoreError
 
 Stamp = tuple[int, int, int] | None
-Tell = Callable[[StoreError | None], None]
+OnReload = Callable[[StoreError | None], None]
 Held = TypeVar("Held")
 _Held_co = TypeVar("_Held_co", covariant=True)
 
@@ -32,10 +32,10 @@ class ReloadedFiles(Generic[Held]):
     are in use, with the fault if they are invalid and the previous contents stay in use.
     """
 
-    def __init__(self, files: WatchedFiles[Held], *, every_ms: int, tell: Tell) -> None:
+    def __init__(self, files: WatchedFiles[Held], *, every_ms: int, on_reload: OnReload) -> None:
         self._files = files
         self._every_s = every_ms / 1000
-        self._tell = tell
+        self._on_reload = on_reload
         self._seen = files.stamps()
         self.current: Held = files.load()
         self.reload_failed = False
@@ -57,7 +57,7 @@ class ReloadedFiles(Generic[Held]):
         if loaded is not None:
             self.current = loaded
         self.reload_failed = fault is not None
-        self._tell(fault)
+        self._on_reload(fault)
 
     async def follow(self) -> None:
         """Call `look` at each interval, until cancelled."""

@@ -27,7 +27,7 @@ def unknown_settings(environment: Mapping[str, str]) -> list[str]:
         unknown = [name for name in unknown if name.upper() not in known]
         if not unknown:
             return []
-    return [_told(name, known) for name in unknown]
+    return [_explanation(name, known) for name in unknown]
 
 
 def _known_names() -> Iterator[set[str]]:
@@ -39,7 +39,7 @@ def _is_of_a_cluster(name: str, value: str) -> bool:
     return bool(_OF_A_CLUSTER.fullmatch(name)) or (name.endswith("_PORT") and "://" in value)
 
 
-def _told(name: str, known: set[str]) -> str:
+def _explanation(name: str, known: set[str]) -> str:
     without_prefix = [one.removeprefix(PREFIX) for one in sorted(known)]
     nearest = difflib.get_close_matches(name.upper().removeprefix(PREFIX), without_prefix, n=1)
     hint = f"did you mean {PREFIX}{nearest[0]}?" if nearest else "`tidemark config show` lists all settings"

@@ -63,6 +63,6 @@ class FileWatch:
         return result
 
 
-def tell_watchers(descriptor: int) -> None:
+def notify_watchers(descriptor: int) -> None:
     """Notify all watchers of the file open at *descriptor*, which has at least one byte."""
     os.pread(descriptor, 1, 0)

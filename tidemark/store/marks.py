@@ -26,7 +26,7 @@ import time
 from pathlib import Path
 
 from tidemark.errors import CorruptStoreError
-from tidemark.store.file_watch import tell_watchers
+from tidemark.store.file_watch import notify_watchers
 from tidemark.store.open_file import OpenFile
 from tidemark.store.originals.terms import machine_boot_id
 from tidemark.store.storage import MappedWords, Storage, Words
@@ -249,7 +249,7 @@ class Marks:
             return
         self._words.store(_TIME_WORD, time.time_ns() // 1_000_000)
         if self._file is not None:
-            tell_watchers(self._file.descriptor)
+            notify_watchers(self._file.descriptor)
 
     def publish_durable(self, shard: int, physical_offset: int) -> None:
         """Move a shard's durable mark, durably. The caller has synced everything below the mark."""

@@ -130,15 +130,15 @@ class DiskStorage:
         return descriptor
 
     def create_unsynced(self, path: Path, size: int) -> int:
-        with _full_disk_told():
+        with _reporting_full_disk():
             path.parent.mkdir(parents=True, exist_ok=True)
         return self._create(path, size)
 
     def _create(self, path: Path, size: int) -> int:
-        with _full_disk_told():
+        with _reporting_full_disk():
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o644)
         try:
-            with _full_disk_told():
+            with _reporting_full_disk():
                 os.ftruncate(descriptor, size)
         except BaseException:
             os.close(descriptor)
@@ -160,7 +160,7 @@ class DiskStorage:
                 view = view[written:]
                 at += written
         except OSError as error:  # no context manager: it costs as much as a small write
-            _tell_full_disk(error)
+            _raise_if_full(error)
             raise
 
     def fdatasync(self, descriptor: int) -> None:
@@ -170,11 +170,11 @@ class DiskStorage:
             raise FlushFailedError(f"fdatasync failed: {error}", errno=error.errno) from error
 
     def truncate(self, descriptor: int, size: int) -> None:
-        with _full_disk_told():
+        with _reporting_full_disk():
             os.ftruncate(descriptor, size)
 
     def rename(self, source: Path, target: Path) -> None:
-        with _full_disk_told():
+        with _reporting_full_disk():
             source.replace(target)
         _fsync_folder(target.parent)
 
@@ -186,16 +186,16 @@ class DiskStorage:
         if path.is_dir():
             return
         self.make_folder(path.parent)
-        with _full_disk_told():
+        with _reporting_full_disk():
             path.mkdir(exist_ok=True)
         _fsync_folder(path.parent)
 
     def words(self, path: Path, size: int) -> Words:
         if not _is_allocated(path, size):
-            with _full_disk_told():
+            with _reporting_full_disk():
                 descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
             try:
-                with _full_disk_told():
+                with _reporting_full_disk():
                     os.ftruncate(descriptor, size)
                     os.posix_fallocate(descriptor, 0, size)
                 _fsync(descriptor)
@@ -218,15 +218,15 @@ def _is_allocated(path: Path, size: int) -> bool:
 
 
 @contextlib.contextmanager
-def _full_disk_told() -> Iterator[None]:
+def _reporting_full_disk() -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        _tell_full_disk(error)
+        _raise_if_full(error)
         raise
 
 
-def _tell_full_disk(error: OSError) -> None:
+def _raise_if_full(error: OSError) -> None:
     if error.errno in _FULL:
         raise DiskFullError(f"the disk is full: {error.strerror}", errno=error.errno) from error
 
@@ -267,17 +267,17 @@ def replace_file(
     if keep_previous and path.exists():
         new[backup] = path.read_bytes()
     for target, content in new.items():
-        _write_beside(storage, target, content)
+        _write_temporary(storage, target, content)
     for target in new:
-        storage.rename(_beside(target), target)
+        storage.rename(_temporary_path(target), target)
 
 
-def _beside(path: Path) -> Path:
+def _temporary_path(path: Path) -> Path:
     return path.with_name(path.name + ".tmp")
 
 
-def _write_beside(storage: Storage, path: Path, data: bytes) -> None:
-    temporary = _beside(path)
+def _write_temporary(storage: Storage, path: Path, data: bytes) -> None:
+    temporary = _temporary_path(path)
     if temporary.exists():
         storage.unlink(temporary)
     descriptor = storage.create(temporary, 0)

@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field
 from pydantic_settings import BaseSettings
 
 from tidemark.errors import PlaintextRefusedError, TlsFilesError
-from tidemark.tls.reloading import Reloading, Tell
+from tidemark.tls.reloading import OnReload, Reloading
 from tidemark.tls.server_files import ClientAuth, ServerFiles
 
 PemFile = Annotated[Path | None, BeforeValidator(lambda given: given or None)]  # compose files set ""
@@ -29,7 +29,7 @@ class TlsSettings(BaseSettings):
     tls_reload_ms: int = Field(10_000, ge=10, le=86_400_000, description="interval between checks of the TLS files")
     allow_plaintext: bool = Field(False, description="allow plaintext on an address beyond loopback")
 
-    def open_tls(self, listen: str, tell: Tell) -> Reloading | None:
+    def open_tls(self, listen: str, on_reload: OnReload) -> Reloading | None:
         """Return the TLS files of a service that listens on *listen* (address:port); None without TLS.
 
         Raises TlsFilesError, or PlaintextRefusedError if plaintext is not allowed on this address.
@@ -48,7 +48,7 @@ class TlsSettings(BaseSettings):
         if client_auth is not ClientAuth.NONE and self.tls_client_ca is None:
             raise TlsFilesError(f"TIDEMARK_TLS_CLIENT_AUTH is {client_auth}, but TIDEMARK_TLS_CLIENT_CA is not set")
         files = ServerFiles(self.tls_cert, self.tls_key, self.tls_client_ca, client_auth)
-        return Reloading(files, every_ms=self.tls_reload_ms, tell=tell)
+        return Reloading(files, every_ms=self.tls_reload_ms, on_reload=on_reload)
 
     def _require_no_half(self) -> None:
         for name, needed in (("cert", "key"), ("key", "cert"), ("client_ca", "cert"), ("client_auth", "cert")):

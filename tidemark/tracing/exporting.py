@@ -27,7 +27,7 @@ class Tracing:
     """Tracer of one service. exporter: destination of spans; default: the collector from the environment."""
 
     def __init__(self, service: str, *, shutdown_ms: int, exporter: SpanExporter | None = None) -> None:
-        _tell_of_failures()
+        _log_failures()
         self._exporter = exporter or OTLPSpanExporter()
         self._shutdown_s = shutdown_ms / 1000
         self._provider = TracerProvider(resource=_resource(service), shutdown_on_exit=False)
@@ -66,7 +66,7 @@ class _Failures(logging.Handler):
             log.warning("trace_export_failed", message=record.getMessage())
 
 
-def _tell_of_failures() -> None:
+def _log_failures() -> None:
     complaints = logging.getLogger("opentelemetry")
     if not any(isinstance(handler, _Failures) for handler in complaints.handlers):
         complaints.addHandler(_Failures())

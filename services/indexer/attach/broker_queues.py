@@ -80,17 +80,17 @@ class BrokerQueues:
         for piece in np.split(np.arange(len(numbers)), np.flatnonzero(np.diff(numbers) != 1) + 1):
             first = int(numbers[piece[0]])
             if first >= 0:
-                right[piece] = _tell(queue, first, run.requests[piece])
+                right[piece] = _match(queue, first, run.requests[piece])
         return right
 
     def _have_batch_units(self, queue: QueueReader, run: QueueRun) -> NDArray[np.bool_]:
         """Check units of a batch queue, in which units are in the order of their records."""
         key = (queue.topic, queue.queue_id, True)
         first = self._next.get(key, -1)
-        right = _tell(queue, first, run.requests)
+        right = _match(queue, first, run.requests)
         if not right[0]:
             first = queue.run.end_below(int(run.requests["physical_offset"][0]))
-            right = _tell(queue, first, run.requests)
+            right = _match(queue, first, run.requests)
         self._next[key] = first + (len(right) if right.all() else int(right.argmin()))
         return right
 
@@ -113,7 +113,7 @@ class BrokerQueues:
                         yield topic, int(name), batch
 
 
-def _tell(queue: QueueReader, first: int, requests: RequestArray) -> NDArray[np.bool_]:
+def _match(queue: QueueReader, first: int, requests: RequestArray) -> NDArray[np.bool_]:
     """Return for each of *requests* whether its unit, counted from number *first*, has its physical offset and size."""
     right = np.zeros(len(requests), np.bool_)
     if first < 0:

@@ -123,7 +123,7 @@ class Follower:
         if end <= self.position:
             return False
         dispatched = rows[rows["physical_offset"] < end]
-        self._tell_damage(part, dispatched)
+        self._report_damage(part, dispatched)
         if len(dispatched):
             self._fingerprints.add(int(dispatched["physical_offset"][-1]))
         self._window = _window_after(end - self.position, self._window)
@@ -169,7 +169,7 @@ class Follower:
 
     # -- damage -----------------------------------------------------------------------------------------------------
 
-    def _tell_damage(self, part: LogPart, dispatched: RequestArray) -> None:
+    def _report_damage(self, part: LogPart, dispatched: RequestArray) -> None:
         for damage in part.damages:
             self._record(damage.physical_offset, damage.size, damage.reason)
         suspects = dispatched[dispatched["fault"] != 0]

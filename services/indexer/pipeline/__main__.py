@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
     from tidemark.tracing.exporting import Tracing
 
-    from .spark.job import EpochTold
+    from .spark.job import EpochListener
 
 log = structlog.get_logger()
 
@@ -94,9 +94,9 @@ def _follow(settings: PipelineSettings, plan: EpochPlan, storage: DiskStorage) -
     scrub = Scrub(plan, settings.scrub_bytes_per_s, storage)
     metrics = PipelineMetrics(plan, scrub)
     tracing = open_tracing(settings, "pipeline")
-    told: list[EpochTold] = [metrics]
+    listeners: list[EpochListener] = [metrics]
     if tracing is not None:
-        told.append(_index_spans(tracing))
+        listeners.append(_index_spans(tracing))
     registry = make_registry()
     registry.register(metrics)
     listener = listen(settings.pipeline_metrics_listen, registry, setting="TIDEMARK_PIPELINE_METRICS_LISTEN")
@@ -112,7 +112,7 @@ def _follow(settings: PipelineSettings, plan: EpochPlan, storage: DiskStorage) -
     try:
         while True:
             try:
-                _run_followers(session, settings, plan, stopping, told)
+                _run_followers(session, settings, plan, stopping, listeners)
                 break
             except Exception as error:
                 if not is_disk_full(error):
@@ -142,7 +142,7 @@ def _stop_on_signal(stopping: threading.Event) -> None:
         signal.signal(number, stop)
 
 
-def _index_spans(tracing: Tracing) -> EpochTold:
+def _index_spans(tracing: Tracing) -> EpochListener:
     from .index_spans import IndexSpans
 
     return IndexSpans(tracing.tracer)
@@ -153,7 +153,7 @@ def _run_followers(
     settings: PipelineSettings,
     plan: EpochPlan,
     stopping: threading.Event,
-    told: Sequence[EpochTold],
+    listeners: Sequence[EpochListener],
 ) -> None:
     """Run both queries until *stopping* is set. No task runs after the return.
 
@@ -168,7 +168,7 @@ def _run_followers(
         for follower in range(job.FOLLOWERS):
             if stopping.is_set():
                 break
-            queries.append(job.start_query(session, plan, follower, checkpoint / f"follower-{follower}", told))
+            queries.append(job.start_query(session, plan, follower, checkpoint / f"follower-{follower}", listeners))
             if follower == 0:
                 if plan.epoch_ms:  # with 0, tasks end as soon as they have drained
                     _wait_until_followed(plan, queries[0], stopping, settings.start_timeout_s)

@@ -113,11 +113,11 @@ class _Epoch:
             self._builders.append(builder)
             builder.begin()
         self._follow()
-        self._tell_times()
+        self._note_stop_times()
         if self._hand_over.is_awaited:
             for builder in self._builders:
                 builder.pass_on()
-            self._hand_over.let_go()
+            self._hand_over.pass_shards_on()
         for builder in self._builders:
             builder.begin_to_finish()
         while self._builders:
@@ -208,12 +208,12 @@ class _Epoch:
                 self._visible.observe(max(0.0, now_s - stored_ms / 1000))
         self._unseen.clear()
 
-    def _tell_times(self) -> None:
+    def _note_stop_times(self) -> None:
         for progress in self._rows:
             progress.stopped_s = time.monotonic()
         self._rows[0].visible, self._rows[0].visible_s = self._visible.counts, self._visible.total
         if self._traced is not None:
-            self._rows[0].traced = self._traced.told()
+            self._rows[0].traced = self._traced.to_json()
 
     def _walk_from(self, position: int) -> LogWalk | ScannedLog:
         if self._walk is None:  # opened late: before the first commit there may be no log file

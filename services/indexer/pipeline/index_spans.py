@@ -38,10 +38,10 @@ class IndexSpans:
         )
         for row in rows:
             for indexed in parse_indexed(row["traced"]):
-                self._tell(indexed, Link(span.get_span_context()))
+                self._record_span(indexed, Link(span.get_span_context()))
         span.end(now_ns)
 
-    def _tell(self, indexed: Indexed, epoch: Link) -> None:
+    def _record_span(self, indexed: Indexed, epoch: Link) -> None:
         span = self._tracer.start_span(
             f"index {indexed.topic}",
             context_of({TRACEPARENT: indexed.traceparent}),

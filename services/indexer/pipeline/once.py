@@ -20,7 +20,7 @@ from . import local_drain
 from .config import PipelineSettings
 from .plan import EpochPlan, make_plan
 from .prepare import (
-    drop_what_is_behind,
+    drop_above,
     give_trust_back,
     own_log_without_writer,
     prepare,
@@ -70,7 +70,7 @@ def run_once(settings: PipelineSettings, storage: DiskStorage) -> None:
         was_trusted = alone and withdraw_trust_without_writer(plan, storage)
         prepare(plan, storage)
         if limit is not None:
-            drop_what_is_behind(plan, limit, storage)
+            drop_above(plan, limit, storage)
         Scrub(plan, settings.scrub_bytes_per_s, storage).scrub_at_a_start()
         log.info("drain_started", limit=limit, spark=settings.spark)
         drained = _drain_on_spark(settings, plan) if settings.spark else _drain(settings, plan, local_drain)

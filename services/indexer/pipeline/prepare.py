@@ -131,7 +131,7 @@ def _match_folders(plan: EpochPlan, marks: Marks, storage: Storage) -> None:
         storage.make_folder(folder)
 
 
-def _set_back_marks_behind(plan: EpochPlan, physical_end: int, storage: Storage) -> None:
+def _lower_marks_above(plan: EpochPlan, physical_end: int, storage: Storage) -> None:
     """Lower marks above *physical_end* durably, then cut the key index there. Dropped units and keys are rebuilt."""
     marks = Marks.open_to_write(plan.paths.marks, storage, shards=plan.all_shards, term=0)
     index = _open_index(plan, storage)
@@ -174,12 +174,12 @@ def _mend_index(plan: EpochPlan, marks: Marks, storage: Storage, *, distrusted: 
     index.close()
 
 
-def drop_what_is_behind(plan: EpochPlan, physical_end: int, storage: Storage) -> None:
+def drop_above(plan: EpochPlan, physical_end: int, storage: Storage) -> None:
     """Drop marks, units and keys of records past *physical_end*, the end of the log (docs/format.md §13).
 
     Used without a writer, when no new term reports the log's end to the shards.
     """
-    _set_back_marks_behind(plan, physical_end, storage)
+    _lower_marks_above(plan, physical_end, storage)
     paths = plan.paths
     for folder, size, batch in (
         (paths.consume_queue, plan.consume_queue_size, False),

@@ -34,7 +34,7 @@ class TracedMessages:
         self._limit = limit
         self._found: list[Indexed] = []
 
-    def told(self) -> str:
+    def to_json(self) -> str:
         """Return the found messages as JSON for a row of progress; "" if there are none."""
         return orjson.dumps(self._found).decode() if self._found else ""
 
@@ -58,6 +58,6 @@ class TracedMessages:
             self._found.append(indexed)
 
 
-def parse_indexed(told: str) -> list[Indexed]:
+def parse_indexed(to_json: str) -> list[Indexed]:
     """Parse the messages of a row of progress."""
-    return [Indexed(**one) for one in orjson.loads(told)] if told else []
+    return [Indexed(**one) for one in orjson.loads(to_json)] if to_json else []

@@ -16,7 +16,7 @@ from tidemark.store.open_files_limit import connections_within
 from tidemark.store.originals.format_file import require_known_format
 from tidemark.store.paths import StorePaths
 from tidemark.store.safety import require_safe_store
-from tidemark.tls.reloading import Reloading, tell_reload
+from tidemark.tls.reloading import Reloading, log_reload
 from tidemark.tracing.opening import open_tracing
 
 from .app import create_app
@@ -34,7 +34,7 @@ class QueryServer(uvicorn.Server):
     """A uvicorn server that stops at once or after `drain_ms`; each waiting request answers with the data available."""
 
     def __init__(self, settings: QuerySettings) -> None:
-        tls = settings.open_tls(settings.query_listen, tell_reload)
+        tls = settings.open_tls(settings.query_listen, log_reload)
         self._tracing = open_tracing(settings, "query")
         app = create_app(settings, tls, settings.open_guard("query"), self._tracing)
         self._state: ServiceState = app.state.service
@@ -102,11 +102,11 @@ class QueryServer(uvicorn.Server):
 def _listening_context(tls: Reloading) -> ssl.SSLContext:
     """Return a context for the server's lifetime. Each handshake uses the current certificate and CAs of *tls*."""
 
-    def go_on_with_current(connection: ssl.SSLObject, _name: str | None, _context: ssl.SSLContext) -> None:
+    def use_current_certificate(connection: ssl.SSLObject, _name: str | None, _context: ssl.SSLContext) -> None:
         connection.context = tls.current.context
 
     listening = tls.current.context
-    listening.sni_callback = go_on_with_current
+    listening.sni_callback = use_current_certificate
     return listening
 
 

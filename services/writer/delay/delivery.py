@@ -81,7 +81,7 @@ class DelayedDelivery:
             else:
                 self.end_offset = max(self.end_offset, batch.appended.end_offset)
                 self.counts["repeated" if batch.appended.duplicate else "delivered"] += 1
-        self._tell(stepped_over)
+        self._log_skipped(stepped_over)
         return outcome
 
     def _begin(self, message: DueMessage) -> asyncio.Future[Batch] | _SteppedOver:
@@ -115,7 +115,7 @@ class DelayedDelivery:
         size = self._encoder.size(batch, _MAX_DIGITS)
         return len(topic.config.name) <= MAX_TOPIC_SIZE_BYTES and size + BLANK_SIZE <= self._commit_log.segment_size
 
-    def _tell(self, stepped_over: list[_SteppedOver]) -> None:
+    def _log_skipped(self, stepped_over: list[_SteppedOver]) -> None:
         if not stepped_over:
             return
         self.counts["stepped_over"] += len(stepped_over)

@@ -79,7 +79,7 @@ class DelayQueues:
         times = self._times(queue, units)
         count = _due(units, times, level=level, now_ms=now_ms)
         messages = self._read(queue, units[:count], first)
-        reader.let_go_of_deleted()
+        reader.close_deleted()
         next_offset = first + count
         next_due_ms = int(times[count]) if count < len(units) else now_ms if next_offset < bounds.max_offset else None
         return found._replace(messages=messages, next_offset=next_offset, next_due_ms=next_due_ms)

@@ -154,7 +154,7 @@ class LogTail:
         start = self.position - filled
         stretches = [self._stretch(start, batch) for batch in run]
         try:
-            self._tell(stretches)
+            self._write_journal(stretches)
             self._write(start, self._buffer[:filled].data)
         except UnavailableError as error:
             if isinstance(error, FlushFailedError):
@@ -174,7 +174,7 @@ class LogTail:
         first, end = batch.appended.physical_offset, batch.appended.end_offset
         return stretch_of(first, self._buffer[first - start : end - start])
 
-    def _tell(self, stretches: list[BatchRange]) -> None:
+    def _write_journal(self, stretches: list[BatchRange]) -> None:
         try:
             self._journal.write(stretches)
         except DiskFullError:
@@ -182,9 +182,9 @@ class LogTail:
         except OSError as error:
             raise as_unavailable(error) from error
 
-    def _take_back(self, told: int) -> None:
+    def _take_back(self, count: int) -> None:
         try:
-            self._journal.forget(told)
+            self._journal.forget(count)
         except (DiskFullError, OSError) as error:
             raise FlushFailedError(f"a failed write cannot be undone in the batch journal: {error}") from error
 

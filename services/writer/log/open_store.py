@@ -35,7 +35,7 @@ from .segments import Segments
 
 log = structlog.get_logger()
 
-_TOLD_DAMAGES = 100
+_LOGGED_DAMAGES = 100
 
 
 class OpenStore(NamedTuple):
@@ -124,7 +124,7 @@ def open_store(settings: WriterSettings, storage: Storage) -> OpenStore:
     except BaseException:
         lock.release()
         raise
-    _tell(recovered, term, was_clean=was_clean)
+    _log_recovery(recovered, term, was_clean=was_clean)
     return OpenStore(paths, storage, lock, segments, checkpoint, flushed, journal, recovered, term, commits_ahead)
 
 
@@ -199,8 +199,8 @@ def _take_clean_flag(paths: StorePaths, storage: Storage) -> bool:
     return was_clean
 
 
-def _tell(recovered: Recovered, term: Term, *, was_clean: bool) -> None:
-    for damage in recovered.damages[:_TOLD_DAMAGES]:
+def _log_recovery(recovered: Recovered, term: Term, *, was_clean: bool) -> None:
+    for damage in recovered.damages[:_LOGGED_DAMAGES]:
         log.warning("damage_found", physical_offset=damage.physical_offset, size=damage.size, reason=damage.reason)
     log.info(
         "store_recovered",

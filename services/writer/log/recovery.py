@@ -71,7 +71,7 @@ def recover(paths: StorePaths, segments: Segments, *, rebuild_bytes: int) -> Rec
     for tombstone in load_tombstones(paths.tombstones):
         for queue_id, next_offset in tombstone.next_offsets.items():
             offsets.raise_to(QueueKey(tombstone.topic, queue_id), next_offset)
-    cut_behind(segments, scan.end)
+    zero_after(segments, scan.end)
     scan.tail_keys.close()
     timestamp = max(store_timestamp, scan.store_timestamp)
     return Recovered(scan.end, floor, timestamp, offsets, scan.tail_keys, scan.damages, scan.start)
@@ -208,7 +208,7 @@ def lower_tombstones(paths: StorePaths, end: int, storage: Storage) -> None:
         save_tombstones(paths.tombstones, lowered, storage)
 
 
-def cut_behind(segments: Segments, end: int) -> None:
+def zero_after(segments: Segments, end: int) -> None:
     """Leave only zero bytes after *end*, durably, and at most one file after the file that contains *end*."""
     log = segments.log
     last = log.file_start(end)

@@ -22,7 +22,7 @@ _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 class Segments:
-    """The files of the CommitLog. Two threads may call `ensure`: the appender, and the background thread ahead of it."""
+    """The files of the CommitLog. The appender calls `ensure`, and so does the background thread, ahead of it."""
 
     def __init__(self, log: MappedFileQueue) -> None:
         self.log = log

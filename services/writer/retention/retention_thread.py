@@ -32,7 +32,7 @@ from .trusted_clock import TrustedClock
 log = structlog.get_logger()
 
 _REST_S = 0.005  # between two reads of a file whose age is determined
-_TOLD_DAMAGES = 20
+_LOGGED_DAMAGES = 20
 
 
 def disk_use(path: Path) -> DiskUse:
@@ -175,5 +175,5 @@ class Retention:
             newest_store_timestamp_ms=file.newest_ms,
             disk_bytes=file.disk_bytes,
             damages=len(damages),
-            damaged=damages[:_TOLD_DAMAGES],
+            damaged=damages[:_LOGGED_DAMAGES],
         )

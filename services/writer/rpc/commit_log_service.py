@@ -205,7 +205,7 @@ class CommitLogService(CommitLogServiceServicer):
             if not has_room:
                 await self._topics.ensure_schedule()
         if batch.delay is not None:
-            batch.answer = self._telling(batch.answer)
+            batch.answer = self._scheduling(batch.answer)
         self._commit_log.submit(batch)
 
     async def SendBack(  # noqa: N802
@@ -232,15 +232,15 @@ class CommitLogService(CommitLogServiceServicer):
             raise batch.error
         return pb.SendBackResponse(topic=copy.topic, dead_letter=copy.is_dead_letter, appended=self._respond(batch))
 
-    def _telling(self, answer: Callable[[Batch], None]) -> Callable[[Batch], None]:
+    def _scheduling(self, answer: Callable[[Batch], None]) -> Callable[[Batch], None]:
         """Return a function that passes a delayed message to the scheduler and then calls *answer*."""
 
-        def tell_and_answer(batch: Batch) -> None:
+        def schedule_and_answer(batch: Batch) -> None:
             if batch.appended is not None:
                 self._on_delayed(batch)
             answer(batch)
 
-        return tell_and_answer
+        return schedule_and_answer
 
     async def _spelled_out(self, request: pb.AppendBatchRequest) -> bytes:
         """Encode the request's messages as a wire batch; many in a thread, so that the event loop is not blocked."""

@@ -31,7 +31,7 @@ class LogReader:
             self._log.refresh()
         return self._log.read(physical_offset, min(MAX_SLICE_SIZE, end - physical_offset))
 
-    def let_go(self) -> None:
+    def close_deleted(self) -> None:
         """Close deleted files, so that the disk space is freed."""
         with contextlib.suppress(RuntimeError):  # the reader is closed
             self._thread.submit(self._log.refresh)

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from services.writer.log.recovery import cut_behind
+from services.writer.log.recovery import zero_after
 from services.writer.log.segments import Segments
 from tests.unit.store.recording_storage import RecordingStorage
 from tidemark.format.dispatch_request import DISPATCH_REQUEST
@@ -96,7 +96,7 @@ def test_mfq8_going_back_to_an_offset_drops_the_files_behind_it(tmp_path: Path) 
     """64-byte files, eight times 16 bytes: two files; back to 0: one empty file."""
     files = appended(tmp_path, b"0123456789abcdef", 8, file_size=64)
     assert len(files.starts) == 2
-    cut_behind(Segments(files), 0)
+    zero_after(Segments(files), 0)
     assert os.listdir(tmp_path) == [file_name(0)]
     assert (tmp_path / file_name(0)).read_bytes() == bytes(64)
     files.close()

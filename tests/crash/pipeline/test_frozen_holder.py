@@ -15,7 +15,7 @@ import pytest
 
 from services.indexer.pipeline.epoch import run_share
 from services.indexer.pipeline.plan import EpochPlan
-from services.indexer.pipeline.prepare import drop_what_is_behind, prepare
+from services.indexer.pipeline.prepare import drop_above, prepare
 from tests.pipeline_runs import GOLDEN_SETTINGS, build, index_contents, plan_of, queue_files, without_derived
 from tidemark.store.marks import Marks
 from tidemark.store.storage import DiskStorage
@@ -72,7 +72,7 @@ def test_a_frozen_task_is_replaced_and_refused_when_it_wakes_up(
     assert plan.limit is not None and plan.limit > 2 * seen_bytes
     plan.paths.indexer.mkdir(parents=True)
     prepare(plan, DiskStorage())
-    drop_what_is_behind(plan, plan.limit, DiskStorage())
+    drop_above(plan, plan.limit, DiskStorage())
     marks = Marks.open_read_only(plan.paths.marks)
     frozen = Task(plan, 0)
     wait_until(lambda: marks.watermark() >= seen_bytes)

@@ -36,12 +36,12 @@ class LastSyncStorage(TellingStorage):
 
     def __init__(self, then: Callable[[], None] = lambda: None) -> None:
         super().__init__()
-        self.has_let_go = False
+        self.has_passed_on = False
         self.waits, self.may_go_on = threading.Event(), threading.Event()
         self._then = then
 
     def fdatasync(self, descriptor: int) -> None:
-        if self.has_let_go and "/indexer/" not in os.readlink(f"/proc/self/fd/{descriptor}"):
+        if self.has_passed_on and "/indexer/" not in os.readlink(f"/proc/self/fd/{descriptor}"):
             self.waits.set()
             assert self.may_go_on.wait(10)
             self._then()
@@ -60,7 +60,7 @@ class Relay:
         """Run the two followers; return once the second has built everything."""
         committed = self.places[:1]
         patch.setattr(CommittedOffset, "read", lambda _: committed[-1])
-        catch_up, let_go = ShardBuilder.catch_up, HandOver.let_go
+        catch_up, pass_shards_on = ShardBuilder.catch_up, HandOver.pass_shards_on
 
         def caught_up(builder: ShardBuilder) -> None:
             catch_up(builder)
@@ -68,13 +68,13 @@ class Relay:
             committed.append(self.places[1] if builder._is_index else committed[-1])
 
         def gone(hand_over: HandOver) -> None:
-            first.has_let_go = True
+            first.has_passed_on = True
             committed.append(self.places[2])
-            let_go(hand_over)
+            pass_shards_on(hand_over)
 
         with patch.context() as only:
             only.setattr(ShardBuilder, "catch_up", caught_up)
-            only.setattr(HandOver, "let_go", gone)
+            only.setattr(HandOver, "pass_shards_on", gone)
             followers = [pool.submit(self._follow, 0, first)]
             until(lambda: self.visible() == self.places[:1] * 2)
             followers.append(pool.submit(self._follow, 1, self.storage))
@@ -159,7 +159,7 @@ def test_a_last_sync_makes_durable_what_that_one_has_built_and_no_more(
 ) -> None:
     """However late it comes, the visible mark is already the next follower's."""
     relay.storage = LastSyncStorage()
-    relay.storage.has_let_go = True  # its syncs block until they are released
+    relay.storage.has_passed_on = True  # its syncs block until they are released
     begin_to_finish = ShardBuilder.begin_to_finish
 
     def begin_late(builder: ShardBuilder) -> None:

@@ -21,7 +21,7 @@ from tests.builders import MAGIC_BLANK
 from tidemark.errors import StoreError
 from tidemark.format.record import Record, decode_record
 from tidemark.store.storage import DiskStorage, Storage
-from tidemark.tls.reloading import tell_reload
+from tidemark.tls.reloading import log_reload
 from tidemark.v1 import commit_log_pb2 as pb
 from tidemark.v1.commit_log_pb2_grpc import CommitLogServiceStub
 from tidemark.v1.topics_pb2_grpc import TopicServiceStub
@@ -88,7 +88,7 @@ class RunningWriter:
 
     async def _serve(self) -> None:
         self._loop = asyncio.get_running_loop()
-        tls = self.settings.open_tls(self.settings.writer_listen, tell_reload)
+        tls = self.settings.open_tls(self.settings.writer_listen, log_reload)
         guard = self.settings.open_writer_guard()
         store = open_store(self.settings, self.storage)
         self._server = WriterServer(self.settings, store, tls, guard)

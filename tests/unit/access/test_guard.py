@@ -41,7 +41,7 @@ class Stand:
         self.faults: list[StoreError | None] = []
         handler = Lines()
         self.lines = handler.lines
-        self.access = ReloadedFiles(AccessFile(self.files.path), every_ms=10_000, tell=self.faults.append)
+        self.access = ReloadedFiles(AccessFile(self.files.path), every_ms=10_000, on_reload=self.faults.append)
         self.audit = Audit(handler, service="test", repeat_ms=60_000)
         self.guard = Guard(self.access, rates or RateLimits(), self.audit)
 
@@ -98,9 +98,9 @@ def test_repeats_are_counted_and_told_once(stand: Stand) -> None:
     for _ in range(5):
         stand.caller(token).require(PUB)
     assert stand.deeds() == [("orders", "Pub Topic:t", "ALLOWED", 1)]
-    stand.audit.tell_repeats()
+    stand.audit.log_repeats()
     assert stand.deeds()[1:] == [("orders", "Pub Topic:t", "ALLOWED", 4)]
-    stand.audit.tell_repeats()
+    stand.audit.log_repeats()
     assert len(stand.lines) == 2
 
 

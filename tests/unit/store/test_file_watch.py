@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tidemark.store.file_watch import FileWatch, tell_watchers
+from tidemark.store.file_watch import FileWatch, notify_watchers
 
 
 @pytest.fixture
@@ -21,7 +21,7 @@ def watch() -> Iterator[FileWatch]:
 
 def tell(path: Path) -> None:
     descriptor = os.open(path, os.O_RDONLY)
-    tell_watchers(descriptor)
+    notify_watchers(descriptor)
     os.close(descriptor)
 
 

@@ -21,7 +21,7 @@ class Watched:
         pair.put(self.files)
         self.told: list[StoreError | None] = []
         files = ServerFiles(self.files.cert, self.files.key, None, ClientAuth.NONE)
-        self.tls = Reloading(files, every_ms=10_000, tell=self.told.append)
+        self.tls = Reloading(files, every_ms=10_000, on_reload=self.told.append)
 
 
 @pytest.fixture

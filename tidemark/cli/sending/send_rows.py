@@ -24,7 +24,7 @@ class Sent:
     end_physical_offset: int = 0  # all rows of finished chunks are visible once the watermark has reached it
     is_flushed: bool = True
 
-    def told(self) -> str:
+    def summary(self) -> str:
         """Return the summary text."""
         return f"{self.messages:,} messages are acknowledged"
 
@@ -44,7 +44,7 @@ def send_rows(
             for some in rows:
                 _send(producer, topic, some, sent, batch_size=batch_size, on_progress=on_progress)
     except (StoreError, OSError, KeyboardInterrupt) as error:
-        error.__notes__ = [sent.told()]
+        error.__notes__ = [sent.summary()]
         if as_json:
             _print(topic, sent, is_complete=False)
         raise
@@ -53,7 +53,7 @@ def send_rows(
     if as_json:
         _print(topic, sent, is_complete=True)
     else:
-        say(f"{topic}: {sent.told()}")
+        say(f"{topic}: {sent.summary()}")
 
 
 def _send(

@@ -102,7 +102,7 @@ class FailuresTold(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         """Run the verb."""
         _escape_what_the_locale_lacks()
-        with failures_told(ctx):
+        with reported_failures(ctx):
             try:
                 return super().invoke(ctx)
             finally:
@@ -117,7 +117,7 @@ def _escape_what_the_locale_lacks() -> None:
 
 
 @contextlib.contextmanager
-def failures_told(ctx: typer.Context) -> Iterator[None]:
+def reported_failures(ctx: typer.Context) -> Iterator[None]:
     """Report a StoreError, an OSError or Ctrl-C, and end with its exit status.
 
     A broken pipe is not a failure: the reader has enough data (`tidemark consume … | head`). The exit status is then 0.
@@ -141,7 +141,7 @@ def failures_told(ctx: typer.Context) -> Iterator[None]:
         say(f'pip install "tidemark[{extras}]"')
         raise typer.Exit(ExitStatus.UNAVAILABLE) from None
     except (StoreError, OSError) as error:
-        _tell(error, as_json=is_json(ctx))
+        _report(error, as_json=is_json(ctx))
         raise typer.Exit(exit_status_of(error)) from error
 
 
@@ -169,7 +169,7 @@ def next_steps_of(error: Exception) -> list[str]:
     return [*steps, *_notes(error)]
 
 
-def _tell(error: StoreError | OSError, *, as_json: bool) -> None:
+def _report(error: StoreError | OSError, *, as_json: bool) -> None:
     message = error.message if isinstance(error, StoreError) else str(error)
     facts = error.facts if isinstance(error, StoreError) else {}
     if as_json:

@@ -46,7 +46,7 @@ def cat(
     for decoded in decode_log(open_log_folder(directory), offset):
         for damage in decoded.damages:
             is_damaged = True
-            _tell(damage, output)
+            _print_damage(damage, output)
         wanted = [one for one in decoded.messages if topic is None or one["topic"] == topic][:left]
         for message in wanted:
             _show(message, output)
@@ -69,7 +69,7 @@ def _show(message: dict[str, Any], output: Output) -> None:
     sys.stdout.write(printable("  ".join(text)) + "\n")
 
 
-def _tell(damage: Damage, output: Output) -> None:
+def _print_damage(damage: Damage, output: Output) -> None:
     if output is Output.JSON:
         import orjson
 

@@ -22,7 +22,7 @@ from tidemark.client.own_process import OwnProcess
 from tidemark.client.received_message import JSON, PulledPage, ReceivedMessage, TopicQueue, pulled_page
 from tidemark.client.rest.page import ARROW
 from tidemark.client.rest.query import Query
-from tidemark.client.tracing.spans import tell_received
+from tidemark.client.tracing.spans import record_received
 from tidemark.client.unknown_keywords import suggests_keywords
 from tidemark.errors import OffsetError
 from tidemark.tls.credentials import Credentials
@@ -189,7 +189,7 @@ class Consumer:
     def _received(self, handout: Handout, *, began: float) -> list[ReceivedMessage]:
         """Return the messages to the program, and move the positions past them."""
         try:
-            tell_received(handout.messages, self._group, waited_s=time.monotonic() - began)
+            record_received(handout.messages, self._group, waited_s=time.monotonic() - began)
             return handout.settle()
         except BaseException:
             handout.give_back()

@@ -124,7 +124,7 @@ class GroupMember:
             self._incarnation = self._assignment.incarnation
             return self._assignment
 
-    def let_go(self, queues: frozenset[TopicQueue]) -> None:
+    def release(self, queues: frozenset[TopicQueue]) -> None:
         """Release *queues*: other members get those that this member has to give up."""
         with self._state:
             self._in_use -= queues

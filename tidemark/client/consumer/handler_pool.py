@@ -65,7 +65,7 @@ class Handling:
         self._topics = topics
         self._ordered = ordered
         self._max_attempts = max_attempts
-        self._on_error = on_error or _tell
+        self._on_error = on_error or _log_failure
         self._stop = stop
         self._in_work = InWork()
         self._pool = ThreadPoolExecutor(workers, thread_name_prefix="tidemark-handler")
@@ -219,7 +219,7 @@ class Handling:
                 return None
 
 
-def _tell(message: ReceivedMessage, error: BaseException) -> None:
+def _log_failure(message: ReceivedMessage, error: BaseException) -> None:
     _log.warning("message not handled: %s", _place(message), exc_info=error)
 
 

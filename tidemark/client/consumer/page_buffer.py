@@ -125,7 +125,7 @@ class PageBuffer:
             if self._pulls is not None:
                 self._pulls.keep_only(frozenset(self._cursors))
             if is_same:
-                self._assigned.let_go(frozenset(lost))
+                self._assigned.release(frozenset(lost))
 
     def _add(self, assignment: Assignment) -> None:
         for queue in sorted(assignment.queues - self._cursors.keys()):

@@ -26,7 +26,7 @@ class QueueAssignment(Protocol):
 
     def assignment(self) -> Assignment: ...
 
-    def let_go(self, queues: frozenset[TopicQueue]) -> None: ...
+    def release(self, queues: frozenset[TopicQueue]) -> None: ...
 
     def commit(self, offsets: Mapping[TopicQueue, int]) -> None: ...
 
@@ -65,7 +65,7 @@ class NamedQueues:
         """Return the assignment, which never changes."""
         return self._assignment
 
-    def let_go(self, queues: frozenset[TopicQueue]) -> None:
+    def release(self, queues: frozenset[TopicQueue]) -> None:
         """Do nothing: no other member waits for the queues."""
 
     def commit(self, offsets: Mapping[TopicQueue, int]) -> None:

@@ -10,7 +10,7 @@ from tidemark.tls.fault import look
 _UNREACHED = (DeadlineExceededError, WriterUnreachableError)
 
 
-def told_apart(error: StoreError, address: str, credentials: Credentials) -> StoreError:
+def with_cause(error: StoreError, address: str, credentials: Credentials) -> StoreError:
     """Return *error* of a call to the writer at *address*, or an error that names the cause.
 
     Dials the writer once more, for a second or two. The result is TlsFailedError if TLS is the cause, otherwise an

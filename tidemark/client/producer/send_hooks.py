@@ -41,12 +41,12 @@ class Hooks:
         if after_send is None:
             return
 
-        def tell(done: Future[SendResult]) -> None:
+        def call_hook(done: Future[SendResult]) -> None:
             outcome = done.exception() or done.result()
             for message in messages:
                 _call(after_send, message, outcome)
 
-        future.add_done_callback(tell)
+        future.add_done_callback(call_hook)
 
 
 def _call(hook: Callable[..., None], *arguments: object) -> None:

@@ -124,7 +124,7 @@ class Routes:
             return telling[0]
         error = WriterUnreachableError("no writer has answered with a route for the topic; nothing was sent")
         error.__cause__ = failures[0] if failures else None
-        causes = (link.told_apart(error) for link in self._links())
+        causes = (link.with_cause(error) for link in self._links())
         return next((cause for cause in causes if cause is not error), error)
 
     def _ask(self, topic: str, asked: _WriterAnswers) -> None:

@@ -19,7 +19,7 @@ _MOST_LINKS = 128  # the SDK's default limit of links (OTEL_SPAN_LINK_COUNT_LIMI
 _tracer = get_tracer("tidemark.client")
 
 
-def tell_poll(messages: Sequence[ReceivedMessage], group: str | None, *, waited_s: float) -> None:
+def record_poll(messages: Sequence[ReceivedMessage], group: str | None, *, waited_s: float) -> None:
     """Record the span of a poll that ends now; its name has the topic if all messages are of one topic."""
     topics = {message.topic for message in messages}
     topic = topics.pop() if len(topics) == 1 else ""

@@ -48,12 +48,12 @@ def processing(message: ReceivedMessage, group: str | None = None) -> AbstractCo
     return process_span(message, group)
 
 
-def tell_received(messages: Sequence[ReceivedMessage], group: str | None, *, waited_s: float) -> None:
+def record_received(messages: Sequence[ReceivedMessage], group: str | None, *, waited_s: float) -> None:
     """Record a span for a poll that returned *messages*, with a link to each message's send."""
     if messages and is_tracing():
-        from tidemark.client.tracing.receive_spans import tell_poll
+        from tidemark.client.tracing.receive_spans import record_poll
 
-        tell_poll(messages, group, waited_s=waited_s)
+        record_poll(messages, group, waited_s=waited_s)
 
 
 def current_carrier() -> dict[str, str]:

@@ -8,7 +8,7 @@ import grpc
 
 from tidemark.client.errors.address_faults import PATIENCE_S, wrong_address
 from tidemark.client.errors.grpc_errors import error_of_rpc
-from tidemark.client.errors.tls_faults import told_apart
+from tidemark.client.errors.tls_faults import with_cause
 from tidemark.tls.credentials import Credentials
 
 
@@ -24,7 +24,7 @@ def call_writer(method: Any, request: Any, address: str, credentials: Credential
     except grpc.FutureTimeoutError:
         pass
     except grpc.RpcError as error:
-        raise told_apart(error_of_rpc(error), address, credentials) from error
+        raise with_cause(error_of_rpc(error), address, credentials) from error
     fault = wrong_address(address, credentials)
     if fault is not None:
         call.cancel()
@@ -32,4 +32,4 @@ def call_writer(method: Any, request: Any, address: str, credentials: Credential
     try:
         return call.result()
     except grpc.RpcError as error:
-        raise told_apart(error_of_rpc(error), address, credentials) from error
+        raise with_cause(error_of_rpc(error), address, credentials) from error

@@ -7,7 +7,7 @@ import time
 import grpc
 
 from tidemark.client.errors.address_faults import wrong_address
-from tidemark.client.errors.tls_faults import told_apart
+from tidemark.client.errors.tls_faults import with_cause
 from tidemark.client.wire.append_stream import WriterStream
 from tidemark.client.wire.channel import open_channel
 from tidemark.client.wire.pending_batches import PendingLimits
@@ -61,11 +61,11 @@ class WriterLink:
         wrong = self.wrong_address()
         if wrong is not None:
             return wrong, True
-        return self.told_apart(WriterUnreachableError("the writer did not answer in time; nothing was sent")), False
+        return self.with_cause(WriterUnreachableError("the writer did not answer in time; nothing was sent")), False
 
-    def told_apart(self, error: StoreError) -> StoreError:
+    def with_cause(self, error: StoreError) -> StoreError:
         """Return *error* of a call to this writer, or the TlsFailedError that caused it."""
-        return told_apart(error, self.address, self._credentials)
+        return with_cause(error, self.address, self._credentials)
 
     def ask_route(self, topic: str) -> grpc.Future[topics_pb2.GetRouteResponse]:
         """Request the writer's route for *topic*; return the future of its answer."""

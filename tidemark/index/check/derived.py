@@ -9,7 +9,7 @@ from tidemark.format.check import Checker, Crc
 from tidemark.index.check.findings import Finding, Reason, Report, Scope
 from tidemark.index.check.keys import KeyChecks
 from tidemark.index.check.queues import QueueChecks
-from tidemark.index.check.store import tell_damages
+from tidemark.index.check.store import report_damages
 from tidemark.index.key_index import index_files, read_header
 from tidemark.index.log_walk import LogWalk
 from tidemark.store.mapped_file_queue import MappedFileQueue
@@ -48,7 +48,7 @@ def compare_stretch(
     keys = KeyChecks(paths, scope, report, slots=index_slots)
     reached = start
     for part in LogWalk(log, start, Checker(crc=Crc.MARKS)).parts(limit=end, floor=end):
-        tell_damages(part, report)
+        report_damages(part, report)
         queues.take(part)
         keys.take(part)
         reached = part.end_offset

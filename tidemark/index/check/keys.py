@@ -99,7 +99,7 @@ class KeyChecks:
 
     def _take_in_place(self, keys: _Keys, there: Entries, wrong: NDArray[np.bool_]) -> None:
         for first, end in runs_of(wrong):
-            self._tell_wrong(there, first, end - first, int(keys.physical_offsets[first]))
+            self._report_wrong(there, first, end - first, int(keys.physical_offsets[first]))
         begins = np.array([file.header.begin_timestamp for file in self._files], np.int64)[there.files]
         expected = np.clip((keys.store_timestamps - begins) // 1000, 0, _LARGEST_DIFFERENCE)
         late = (
@@ -114,7 +114,7 @@ class KeyChecks:
             physical_offset = int(keys.physical_offsets[first])
             self._report.find(Reason.KEY_TIME, text, path=path, physical_offset=physical_offset, count=end - first)
 
-    def _tell_wrong(self, there: Entries, i: int, count: int, physical_offset: int) -> None:
+    def _report_wrong(self, there: Entries, i: int, count: int, physical_offset: int) -> None:
         self._wrong_files.update(there.files[i : i + count].tolist())
         if physical_offset >= self._keys_to:
             self._lagging += count
@@ -139,13 +139,13 @@ class KeyChecks:
                 continue
             if (missing_places == place).any():
                 missing &= ~((keys.physical_offsets == place) & missing)
-                self._tell_wrong(there, i, 1, place)
+                self._report_wrong(there, i, 1, place)
             else:
-                self._tell_extra(there, i)
+                self._report_extra(there, i)
         for first, end in runs_of(missing):
             self._add_missing(keys, first, end)
 
-    def _tell_extra(self, there: Entries, i: int) -> None:
+    def _report_extra(self, there: Entries, i: int) -> None:
         self._wrong_files.add(int(there.files[i]))
         place = int(there.physical_offsets[i])
         is_unwritten = place == 0 and int(there.hashes[i]) == 0 and not self._is_durable(self._files[there.files[i]])
@@ -200,10 +200,10 @@ class KeyChecks:
         behind = rest.physical_offsets >= log_end
         for i in np.flatnonzero(~behind & (rest.physical_offsets != self._last_physical_offset)).tolist():
             if not self._report.is_damaged(int(rest.physical_offsets[i])):
-                self._tell_extra(rest, i)
+                self._report_extra(rest, i)
         count = int(behind.sum())
         if count and self._scope.is_clean:
-            self._tell_extra(rest, int(np.flatnonzero(behind)[0]))
+            self._report_extra(rest, int(np.flatnonzero(behind)[0]))
         elif count:
             text = f"{count} keys of records past the log's end: the next start drops them"
             self._report.note(Note.UNITS_BEHIND_END, text, count=count)

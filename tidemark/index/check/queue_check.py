@@ -104,11 +104,11 @@ class QueueCheck:
             )
             self._first_offset = int(requests["base_offset"][0])
         for oddity in self._builder.build(requests):
-            self._tell_oddity(oddity, requests)
+            self._report_oddity(oddity, requests)
         self._last_physical_offset = int(requests["physical_offset"][-1])
         self._next_offset = max(self._next_offset, int((requests["base_offset"] + requests["batch_size"]).max()))
 
-    def _tell_oddity(self, oddity: Oddity, requests: RequestArray) -> None:
+    def _report_oddity(self, oddity: Oddity, requests: RequestArray) -> None:
         place, size, reason, queue_offset = oddity
         text = _ODD_TEXTS[reason]
         if reason in _ODD_WITHOUT_UNIT:
@@ -166,7 +166,7 @@ class QueueCheck:
             if stretch.state is _State.LAGS and is_last:
                 lagging += stretch.end - stretch.first
             elif stretch.state is not _State.FILLED or not self._report.is_damaged(stretch.physical_offset):
-                self._tell_stretch(stretch)
+                self._report_stretch(stretch)
         self._actual.close()
         kind = "BatchCQ" if self._batch else "SimpleCQ"
         return QueueVerdict(
@@ -178,7 +178,7 @@ class QueueCheck:
             **self._where,
         )
 
-    def _tell_stretch(self, stretch: _Stretch) -> None:
+    def _report_stretch(self, stretch: _Stretch) -> None:
         count = stretch.end - stretch.first
         wrong = stretch.state in (_State.WRONG, _State.FILLED)
         units = f"{count} units from {stretch.first} on are" if count > 1 else f"unit {stretch.first} is"
@@ -223,7 +223,7 @@ class QueueCheck:
         for i in np.flatnonzero(ours & live):
             ours[i] = not self._report.is_damaged(int(places[i]))
         for first, end in runs_of(ours):
-            self._tell_extra(at // self._kind.size + first, end - first, int(places[first]), log_end)
+            self._report_extra(at // self._kind.size + first, end - first, int(places[first]), log_end)
         return bool((there & live).any())
 
     @property
@@ -231,7 +231,7 @@ class QueueCheck:
         """True if records exist, or are being written, past the checked part."""
         return self._scope.is_living or self._scope.end is not None
 
-    def _tell_extra(self, unit: int, count: int, physical_offset: int, log_end: int) -> None:
+    def _report_extra(self, unit: int, count: int, physical_offset: int, log_end: int) -> None:
         where = {**self._where, "queue_offset": None if self._batch else unit, "count": count}
         what = f"{count} units from {unit} on" if count > 1 else f"unit {unit}"
         if physical_offset >= log_end and not self._scope.is_clean:

@@ -43,7 +43,7 @@ class QueueChecks:
     def take(self, part: LogPart) -> None:
         """Pass the records of *part* to their queues' checks."""
         for run in runs_by_queue(part.buffer, part.requests):
-            self._tell_faults(run)
+            self._report_faults(run)
             living = self._living(run.topic, run.requests)
             if len(living) == 0:
                 continue
@@ -54,14 +54,14 @@ class QueueChecks:
                 self._skipped_topics[run.topic] += len(living)
             self._count_numbers(run)
 
-    def _tell_faults(self, run: QueueRun) -> None:
+    def _report_faults(self, run: QueueRun) -> None:
         faults = run.requests["fault"]
         for row in run.requests[faults != Fault.NONE] if faults.any() else ():
             fault = Fault(int(row["fault"]))
             what = "the body does" if fault is Fault.BODY_CRC else "the properties do"
-            self._tell_record(run, row, fault.name, f"{what} not match the CRC")
+            self._report_record(run, row, fault.name, f"{what} not match the CRC")
 
-    def _tell_record(self, run: QueueRun, row: RequestArray, reason: str, text: str) -> None:
+    def _report_record(self, run: QueueRun, row: RequestArray, reason: str, text: str) -> None:
         self._report.find(
             reason,
             text,

@@ -91,16 +91,16 @@ def check_folders(paths: StorePaths, report: Report) -> None:
     for root in (paths.consume_queue, paths.batch_consume_queue):
         for topic in sorted(root.iterdir()) if root.is_dir() else []:
             if not (topic.is_dir() and is_topic_name(topic.name)):
-                _tell_foreign(topic, paths, report)
+                _report_foreign(topic, paths, report)
                 continue
             for queue in sorted(topic.iterdir()):
                 if queue.is_dir() and _is_queue_id(queue.name):
                     _check_data_folder(queue, paths, report)
                 else:
-                    _tell_foreign(queue, paths, report)
+                    _report_foreign(queue, paths, report)
     for path in sorted(paths.index.iterdir()) if paths.index.is_dir() else []:
         if not (path.is_file() and is_index_name(path.name)):
-            _tell_foreign(path, paths, report)
+            _report_foreign(path, paths, report)
 
 
 def _check_data_folder(folder: Path, paths: StorePaths, report: Report) -> None:
@@ -113,7 +113,7 @@ def _check_data_folder(folder: Path, paths: StorePaths, report: Report) -> None:
         path = folder / name
         if not is_file_name(name) or name not in sizes:
             if path.exists():
-                _tell_foreign(path, paths, report)
+                _report_foreign(path, paths, report)
         elif sizes[name] == 0 and name == names[-1]:
             report.note(
                 Note.EMPTY_FILE, "an empty last file: its creation was interrupted", path=relative(path, paths.root)
@@ -127,6 +127,6 @@ def _check_data_folder(folder: Path, paths: StorePaths, report: Report) -> None:
             report.find(Reason.FILE_SIZE, f"the data file {what}", path=relative(path, paths.root))
 
 
-def _tell_foreign(path: Path, paths: StorePaths, report: Report) -> None:
+def _report_foreign(path: Path, paths: StorePaths, report: Report) -> None:
     text = f"a foreign {'folder' if path.is_dir() else 'file'} in a data folder"
     report.find(Reason.FOREIGN_FILE, text, path=relative(path, paths.root))

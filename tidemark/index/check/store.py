@@ -90,7 +90,7 @@ def check_store(
     limit = log.capacity_end if scope.end is None else scope.end
     records, end = 0, scope.start
     for part in _walk(log, scope, limit):
-        tell_damages(part, report)
+        report_damages(part, report)
         queues.take(part)
         if keys is not None:
             keys.take(part)
@@ -98,7 +98,7 @@ def check_store(
         end = part.end_offset
         on_progress(end - scope.start, limit - scope.start)
     if scope.end is None:
-        _look_behind(log, end, report)
+        _check_after_end(log, end, report)
     verdicts = queues.finish(end)
     if keys is not None:
         keys.finish(end)
@@ -168,13 +168,13 @@ def _is_log_over(log: SeenFiles, damage: Damage) -> bool:
     return damage.reason == Fault.MAGIC.name and _next_data(log, damage.physical_offset) is None
 
 
-def tell_damages(part: LogPart, report: Report) -> None:
+def report_damages(part: LogPart, report: Report) -> None:
     """Report the unreadable places of *part*."""
     for place, size, reason in part.damages:
         report.find_damage(reason, _DAMAGE_TEXTS[reason], physical_offset=place, size=size)
 
 
-def _look_behind(log: SeenFiles, end: int, report: Report) -> None:
+def _check_after_end(log: SeenFiles, end: int, report: Report) -> None:
     """Report nonzero bytes past the log's end: the rest of a torn record, or older bytes."""
     place = _next_data(log, end)
     if place is not None:

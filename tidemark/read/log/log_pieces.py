@@ -93,7 +93,7 @@ class LogStretch:
         result = self._checker.check(buffer, base_offset=start, file_end=file_end - start)
         yield from self._records(buffer, start, result)
         if len(self._pieces) < self._most:
-            yield from self._behind(buffer, start, result, stop, file_end)
+            yield from self._piece_after(buffer, start, result, stop, file_end)
 
     def _records(self, buffer: U8Array, start: int, result: CheckResult) -> Iterator[Piece]:
         for row in result.requests[: self._most - len(self._pieces)]:
@@ -111,7 +111,9 @@ class LogStretch:
                 int(row["store_timestamp"]),
             )
 
-    def _behind(self, buffer: U8Array, start: int, result: CheckResult, stop: int, file_end: int) -> Iterator[Piece]:
+    def _piece_after(
+        self, buffer: U8Array, start: int, result: CheckResult, stop: int, file_end: int
+    ) -> Iterator[Piece]:
         """Yield the piece at which the check stopped, if it is not a record."""
         at = start + result.end_at
         is_cut = start + buffer.size < stop

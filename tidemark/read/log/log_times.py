@@ -24,7 +24,7 @@ class Growth(NamedTuple):
         return self.size_bytes * 1000 / (self.until_ms - self.since_ms)
 
 
-def behind_since(log: FileRun, watermark: Watermark) -> int | None:
+def first_invisible_time(log: FileRun, watermark: Watermark) -> int | None:
     """Return the store time, epoch milliseconds, of the first committed record that is not visible yet.
 
     None if there is none or it cannot be read

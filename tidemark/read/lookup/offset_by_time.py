@@ -54,7 +54,7 @@ class _Times:
             return -1
         return store_time(self._log, int(unit["physical_offset"][0]))
 
-    def behind(self, number: int, end: int) -> int:
+    def next_unit(self, number: int, end: int) -> int:
         """Return the next unit, skipping a gap in the queue's files at once."""
         return min(self._queue.run.at_or_after(number + 1, end)[0], end)
 
@@ -94,13 +94,13 @@ def _first_unit(times: _Times, low: int, high: int, timestamp_ms: int) -> int:
     while low < high:
         number = middle = (low + high) // 2
         while number < end and (time := times(number)) < 0:  # pre-blank, damaged or missing
-            number = times.behind(number, end)
+            number = times.next_unit(number, end)
         if number == end or time >= timestamp_ms:
             high = middle
         else:
             low = number + 1
     while low < end and times(low) < 0:
-        low = times.behind(low, end)
+        low = times.next_unit(low, end)
     return low
 
 

@@ -47,7 +47,7 @@ def read_ranges(
         for one in ranges:
             for page in _pages_of_spans(log, one, options, tags):
                 if page.damage:
-                    _tell_of_damage(one, page.damage, options)
+                    _report_damage(one, page.damage, options)
                 messages = page.messages if options.key is None else carrying(page.messages, options.key)
                 if messages.num_rows:
                     yield rows.batch(one.queue, messages)
@@ -82,7 +82,7 @@ def _pages(log: Log, wanted: QueueRange, options: SourceOptions, tags: frozenset
             return
 
 
-def _tell_of_damage(wanted: QueueRange, damage: list[str], options: SourceOptions) -> None:
+def _report_damage(wanted: QueueRange, damage: list[str], options: SourceOptions) -> None:
     told = f"queue {wanted.queue_id} of {wanted.topic}: {', '.join(damage)}"
     if options.fail_on_corruption:
         raise CorruptMessageError(f"damaged records, {told}; set failOnCorruption=false to omit them")

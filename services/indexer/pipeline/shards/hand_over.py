@@ -121,7 +121,7 @@ class HandOver:
         """Seconds until `is_over` can change, at least 0.05."""
         return max(self._deadline - time.monotonic(), _STANDBY_CHECK_S)
 
-    def let_go(self) -> None:
+    def pass_shards_on(self) -> None:
         """Release the shards so that the successor builds while this task still syncs its own work.
 
         The last-sync locks are acquired first; the successor blocks on them in `wait_for_last_sync`. No-op with

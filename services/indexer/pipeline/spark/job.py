@@ -45,7 +45,7 @@ _SCAN_SCHEMA = _schema(RangeProgress)
 log = structlog.get_logger()
 
 
-class EpochTold(Protocol):
+class EpochListener(Protocol):
     """Receiver of the rows of progress of each ended epoch. Both followers call it, each from its own thread."""
 
     def epoch_finished(self, rows: Sequence[Mapping[str, Any]]) -> None: ...
@@ -117,7 +117,7 @@ def python_path() -> str:
 
 
 def start_query(
-    session: SparkSession, plan: EpochPlan, follower: int, checkpoint: Path, told: Sequence[EpochTold]
+    session: SparkSession, plan: EpochPlan, follower: int, checkpoint: Path, listeners: Sequence[EpochListener]
 ) -> StreamingQuery:
     """Start one of the two follower queries. Its micro-batches are epochs."""
     session.sparkContext.setLocalProperty("spark.scheduler.pool", f"follower-{follower}")
@@ -131,7 +131,7 @@ def start_query(
     return (
         indexed.writeStream.queryName(f"follower-{follower}")
         .option("checkpointLocation", checkpoint.as_uri())
-        .foreachBatch(record_progress(plan, told))
+        .foreachBatch(record_progress(plan, listeners))
         .start()
     )
 
@@ -195,8 +195,8 @@ def follow(plan: EpochPlan, follower: int) -> Any:
     return tasks
 
 
-def record_progress(plan: EpochPlan, told: Sequence[EpochTold]) -> Callable[[DataFrame, int], None]:
-    """Return the function for foreachBatch: it runs an epoch, reports its rows to *told*, and logs one event."""
+def record_progress(plan: EpochPlan, listeners: Sequence[EpochListener]) -> Callable[[DataFrame, int], None]:
+    """Return the function for foreachBatch: it runs an epoch, reports its rows to *listeners*, and logs one event."""
 
     def record(frame: DataFrame, epoch: int) -> None:
         if plan.stop_flag.exists():
@@ -207,7 +207,7 @@ def record_progress(plan: EpochPlan, told: Sequence[EpochTold]) -> Callable[[Dat
             if plan.stop_flag.exists():  # interrupted by the stop: Spark's stack overflows on this exception's text
                 return
             raise
-        for one in told:
+        for one in listeners:
             one.epoch_finished(rows)
         log.info(
             "epoch_finished",

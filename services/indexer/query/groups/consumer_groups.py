@@ -74,7 +74,7 @@ class ConsumerGroups:
                 queue_ids=self._queue_ids(self.leases.topics(group).union(body.topics)),
             )
 
-        return await self._told(group, await self._read(join))
+        return await self._member_offsets(group, await self._read(join))
 
     async def heartbeat(self, group: str, member_id: str, body: HeartbeatBody) -> MemberOffsets:
         """Renew a member's session. Raises MemberFencedError if it must join again."""
@@ -89,7 +89,7 @@ class ConsumerGroups:
                 queue_ids=self._queue_ids(self.leases.topics(group)),
             )
 
-        return await self._told(group, await self._read(heartbeat))
+        return await self._member_offsets(group, await self._read(heartbeat))
 
     async def leave(self, group: str, member_id: str, generation: int | None) -> None:
         """Remove a member; do nothing if it is none."""
@@ -105,7 +105,7 @@ class ConsumerGroups:
         except TopicNotFoundError:
             return None
 
-    async def _told(self, group: str, lease: MemberLease) -> MemberOffsets:
+    async def _member_offsets(self, group: str, lease: MemberLease) -> MemberOffsets:
         if lease.has_new:  # the previous holders' commits come first
             await self._offsets.settled()
 

@@ -25,7 +25,7 @@ class Member:
     Attributes:
         heard_s: time of its last join or heartbeat, on the clock of the caller of `GroupMembers.expired`.
         joined: generation that its join made; a caller with an older one is an earlier incarnation.
-        told: generation of its last lease.
+        leased: generation of its last lease.
         holds: queues that it was given and has not released.
     """
 
@@ -33,7 +33,7 @@ class Member:
     session_timeout_ms: int
     heard_s: float
     joined: int = 0
-    told: int = 0
+    leased: int = 0
     holds: set[Queue] = field(default_factory=set)
 
 
@@ -129,7 +129,7 @@ class GroupMembers:
             MemberFencedError: the member is unknown, or *generation* is not one since its join.
         """
         member = self.members.get(member_id)
-        if member is None or not member.joined <= generation <= member.told:
+        if member is None or not member.joined <= generation <= member.leased:
             raise fenced(member_id, self.generation)
         member.heard_s = now_s
         self._free(member, member.holds.difference(holds))
@@ -141,7 +141,7 @@ class GroupMembers:
         assigned = [queue for queue in meant if self._holders.setdefault(queue, member_id) == member_id]
         has_new = not member.holds.issuperset(assigned)
         member.holds.update(assigned)
-        member.told = self.generation
+        member.leased = self.generation
         unknown = [topic for topic in sorted(member.topics) if self._queue_ids.get(topic) is None]
         return MemberLease(
             member_id, self.generation, member.session_timeout_ms, sorted(self.members), assigned, unknown, has_new
@@ -160,7 +160,7 @@ class GroupMembers:
                     "topics": sorted(member.topics),
                     "session_timeout_ms": member.session_timeout_ms,
                     "joined": member.joined,
-                    "told": member.told,
+                    "told": member.leased,
                     "holds": [list(queue) for queue in sorted(member.holds)],
                 }
                 for member_id, member in self.members.items()
@@ -183,7 +183,7 @@ class GroupMembers:
                 int(one["session_timeout_ms"]),
                 now_s,
                 joined=int(one["joined"]),
-                told=int(one["told"]),
+                leased=int(one["told"]),
                 holds=holds,
             )
             membership._holders.update(dict.fromkeys(holds, member_id))
@@ -221,8 +221,8 @@ class GroupMembers:
         member = self.members.get(member_id)
         if member is None:
             why = f"{member_id} is not a member of this group"
-        elif member.told != generation:
-            why = f"generation is {generation}, but the last lease of {member_id} has {member.told}"
+        elif member.leased != generation:
+            why = f"generation is {generation}, but the last lease of {member_id} has {member.leased}"
         elif not member.holds.issuperset(queues):
             topic, queue_id = min(set(queues) - member.holds)
             why = f"{member_id} does not hold queue {queue_id} of {topic}"

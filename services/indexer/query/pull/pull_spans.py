@@ -30,15 +30,15 @@ class PullSpans:
         """Wrap *answer* to make a span per traced message, linked to the request's span, which is current now."""
         link = Link(trace.get_current_span().get_span_context())
 
-        def answer_and_tell(pulled: Pulled) -> A:
+        def answer_and_trace(pulled: Pulled) -> A:
             began_ns = time.time_ns()
             response = answer(pulled)
-            self._tell(pulled, link, topic, queue_id, began_ns)
+            self._record_spans(pulled, link, topic, queue_id, began_ns)
             return response
 
-        return answer_and_tell
+        return answer_and_trace
 
-    def _tell(self, pulled: Pulled, link: Link, topic: str, queue_id: int, began_ns: int) -> None:
+    def _record_spans(self, pulled: Pulled, link: Link, topic: str, queue_id: int, began_ns: int) -> None:
         left, now_ns = self._limit, time.time_ns()
         for part in pulled.result.parts:
             records = part.records

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tidemark.index.ledger import read_ledger
-from tidemark.read.log.log_times import Growth, behind_since, growth
+from tidemark.read.log.log_times import Growth, first_invisible_time, growth
 from tidemark.read.watermark import Watermark
 from tidemark.store.flushed import commits_ahead
 from tidemark.store.lock import lock_holder
@@ -95,7 +95,7 @@ def _pipeline(state: ServiceState, watermark: Watermark) -> dict[str, Any]:
     return {
         "published_age_ms": published_age_ms(watermark),
         "alive_age_ms": None if marks is None or not marks.alive_ms else _age_ms(marks.alive_ms),
-        "behind_since_ms": behind_since(state.store.log, watermark),
+        "behind_since_ms": first_invisible_time(state.store.log, watermark),
         "shards": []
         if marks is None
         else [

@@ -15,7 +15,7 @@ async def close_deleted_files(state: ServiceState, every_s: float = 10.0) -> Non
     while True:
         await asyncio.sleep(every_s)
         with contextlib.suppress(StoreError, OSError):  # the next request reports it
-            await state.reads.read(state.store.let_go_of_deleted)
+            await state.reads.read(state.store.close_deleted)
             await state.reads.read(state.index.tables)
 
 

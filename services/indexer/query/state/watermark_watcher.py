@@ -78,12 +78,12 @@ class WatermarkWatcher:
         """Wake all waiters permanently; each answers with the data available. Safe in a signal handler."""
         self._is_stopped = True
         with contextlib.suppress(AttributeError, RuntimeError):  # never started, or the loop is closed
-            self._loop.call_soon_threadsafe(self._wake_everybody)
+            self._loop.call_soon_threadsafe(self._wake_all)
 
     def close(self) -> None:
         """Wake all waiters, and stop watching."""
         self._is_stopped = True
-        self._wake_everybody()
+        self._wake_all()
         self._disarm()
         if self._watch is not None:
             self._watch.close()
@@ -153,7 +153,7 @@ class WatermarkWatcher:
 
     def _arm(self) -> None:
         if self._watch is not None:
-            self._loop.add_reader(self._watch.descriptor, self._told)
+            self._loop.add_reader(self._watch.descriptor, self._marks_changed)
         self._recheck()
 
     def _disarm(self) -> None:
@@ -163,7 +163,7 @@ class WatermarkWatcher:
             self._timer.cancel()
             self._timer = None
 
-    def _told(self) -> None:
+    def _marks_changed(self) -> None:
         if not self._waiters:
             self._disarm()
         elif self._watch is not None and self._watch.take():
@@ -198,6 +198,6 @@ class WatermarkWatcher:
             if not waiter.outcome.done() and waiter.is_ready(watermark):
                 waiter.end(True)
 
-    def _wake_everybody(self) -> None:
+    def _wake_all(self) -> None:
         for waiter in self._waiters:
             waiter.end(True)

@@ -116,7 +116,7 @@ class WriterForward:
         import grpc
 
         from tidemark.client.errors.grpc_errors import error_of_rpc
-        from tidemark.client.errors.tls_faults import told_apart
+        from tidemark.client.errors.tls_faults import with_cause
 
         if self._address is None:
             raise WriterUnreachableError("no writer is configured: set TIDEMARK_WRITER_ADDRESS")
@@ -126,19 +126,19 @@ class WriterForward:
             metadata = (*_same_request(), *self._shown(authorization))
             return await getattr(stub(self._channel), method)(request, timeout=self._timeout_s, metadata=metadata)
         except grpc.aio.AioRpcError as error:
-            failure = await asyncio.to_thread(told_apart, error_of_rpc(error), self._address, self._credentials)
+            failure = await asyncio.to_thread(with_cause, error_of_rpc(error), self._address, self._credentials)
             if (
                 isinstance(failure, TlsFailedError | WriterUnreachableError)
                 and self._credentials.target(self._address).is_tls
             ):
-                self._let_go()
+                self._close_channel()
             raise failure from error
 
     def _shown(self, authorization: str | None) -> tuple[tuple[str, str], ...]:
         shown = authorization or self._credentials.authorization()
         return () if shown is None else (("authorization", shown),)
 
-    def _let_go(self) -> None:
+    def _close_channel(self) -> None:
         """Close the channel. Running calls may end within the timeout; the next call opens another channel."""
         if self._channel is not None:
             closing = asyncio.create_task(self._channel.close(self._timeout_s))

@@ -21,12 +21,12 @@ class RequestIdMiddleware:
             return
         request_id = begin_request(_given(scope)).encode()
 
-        async def tell(message: Message) -> None:
+        async def send_with_id(message: Message) -> None:
             if message["type"] == "http.response.start":
                 message["headers"] = [*message["headers"], (_HEADER, request_id)]
             await send(message)
 
-        await self._app(scope, receive, tell)
+        await self._app(scope, receive, send_with_id)
 
 
 def _given(scope: Scope) -> str | None:

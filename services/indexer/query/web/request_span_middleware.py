@@ -42,7 +42,7 @@ class RequestSpanMiddleware:
 
         async def see(message: Message) -> None:
             if message["type"] == "http.response.start":
-                _tell_status(span, message["status"])
+                _set_status(span, message["status"])
             await send(message)
 
         with trace.use_span(span, end_on_exit=True):
@@ -52,7 +52,7 @@ class RequestSpanMiddleware:
                 _name(span, scope)
 
 
-def _tell_status(span: Span, status: int) -> None:
+def _set_status(span: Span, status: int) -> None:
     span.set_attribute("http.response.status_code", status)
     if status >= _SERVER_FAULT:
         span.set_status(Status(StatusCode.ERROR))

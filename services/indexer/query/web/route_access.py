@@ -118,10 +118,10 @@ class GuardedRoute(APIRoute):
         if right is not None:
             caller.require(right)
             if right.changes:
-                send = _telling(send, caller, right)
-        await self._go_on(scope, receive, send)
+                send = _audited(send, caller, right)
+        await self._handle_allowed(scope, receive, send)
 
-    async def _go_on(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _handle_allowed(self, scope: Scope, receive: Receive, send: Send) -> None:
         await super().handle(scope, receive, send)
 
 
@@ -169,13 +169,13 @@ def _presented(scope: Scope) -> Presented:
     return Presented.of(Headers(scope=scope).get("authorization"), tls.get("client_cert_der"))
 
 
-def _telling(send: Send, caller: Caller, right: Right) -> Send:
+def _audited(send: Send, caller: Caller, right: Right) -> Send:
     """Return a *send* that writes the status of the answer to the audit log."""
 
-    async def send_and_tell(message: Message) -> None:
+    async def send_and_audit(message: Message) -> None:
         if message["type"] == "http.response.start":
             status = message["status"]
             caller.note(str(right), "OK" if status < 400 else f"HTTP {status}", changes=True)
         await send(message)
 
-    return send_and_tell
+    return send_and_audit

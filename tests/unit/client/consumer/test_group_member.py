@@ -125,7 +125,7 @@ def test_a_lost_queue_is_held_until_it_is_released(coordinator: Coordinator, mem
     until(lambda: member.assignment().queues == {ORDERS})
     coordinator.wait_for_heartbeats()
     assert coordinator.holds[-1] == {ORDERS, OTHER}
-    member.let_go(frozenset({OTHER}))
+    member.release(frozenset({OTHER}))
     coordinator.wait_for_heartbeats()
     assert coordinator.holds[-1] == {ORDERS}
 

@@ -45,7 +45,7 @@ class Group:
     def assignment(self) -> Assignment:
         return self.now
 
-    def let_go(self, queues: frozenset[TopicQueue]) -> None:
+    def release(self, queues: frozenset[TopicQueue]) -> None:
         self.released.append(queues)
 
     def commit(self, offsets: Mapping[TopicQueue, int]) -> None: ...

@@ -11,7 +11,7 @@ import pytest
 
 from tests.certificates import Authority
 from tests.unit.client.fake_writer import FakeWriter
-from tidemark.client.errors.tls_faults import told_apart
+from tidemark.client.errors.tls_faults import with_cause
 from tidemark.errors import DiskFullError, TlsFailedError, WriterUnreachableError
 from tidemark.tls.credentials import Credentials
 
@@ -45,7 +45,7 @@ def tls_address(authority: Authority) -> Iterator[str]:
 
 
 def test_a_plain_client_of_a_server_with_tls_is_told_to_use_tls(tls_address: str) -> None:
-    error = told_apart(UNREACHED, tls_address, Credentials())
+    error = with_cause(UNREACHED, tls_address, Credentials())
     assert isinstance(error, TlsFailedError)
     assert error.facts == {"address": tls_address}
     assert "tls://host:port" in error.message
@@ -53,22 +53,22 @@ def test_a_plain_client_of_a_server_with_tls_is_told_to_use_tls(tls_address: str
 
 def test_a_certificate_of_an_unknown_authority_is_named(tls_address: str, tmp_path: Path) -> None:
     other = Authority(tmp_path / "other", "other")
-    error = told_apart(UNREACHED, f"tls://{tls_address}", Credentials(ca=other.ca))
+    error = with_cause(UNREACHED, f"tls://{tls_address}", Credentials(ca=other.ca))
     assert isinstance(error, TlsFailedError)
     assert "not trusted" in error.message
 
 
 def test_tls_that_works_is_not_the_cause(tls_address: str, authority: Authority) -> None:
-    assert told_apart(UNREACHED, f"tls://{tls_address}", Credentials(ca=authority.ca)) is UNREACHED
+    assert with_cause(UNREACHED, f"tls://{tls_address}", Credentials(ca=authority.ca)) is UNREACHED
 
 
 def test_a_client_with_tls_of_a_plain_writer_learns_that_it_speaks_none(
     writer: FakeWriter, authority: Authority
 ) -> None:
-    error = told_apart(UNREACHED, f"tls://{writer.address}", Credentials(ca=authority.ca))
+    error = with_cause(UNREACHED, f"tls://{writer.address}", Credentials(ca=authority.ca))
     assert isinstance(error, TlsFailedError)
 
 
 def test_an_answer_of_the_writer_is_left_as_it_is(tls_address: str) -> None:
     error = DiskFullError("the disk is full")
-    assert told_apart(error, tls_address, Credentials()) is error
+    assert with_cause(error, tls_address, Credentials()) is error

@@ -5,7 +5,7 @@ from opentelemetry.trace import SpanKind, format_trace_id
 from tests.unit.client.received_messages import ORDERS, received
 from tests.unit.client.tracing.test_spans import Program, program
 from tidemark.client.received_message import TopicQueue
-from tidemark.client.tracing.receive_spans import process_span, tell_poll
+from tidemark.client.tracing.receive_spans import process_span, record_poll
 
 __all__ = ["program"]
 
@@ -13,7 +13,7 @@ SENT = {"traceparent": f"00-{'ab' * 16}-{'cd' * 8}-01"}
 
 
 def test_a_poll_of_one_topic_has_the_topic_in_its_name(program: Program) -> None:
-    tell_poll([received(0), received(1)], "billing", waited_s=0.0)
+    record_poll([received(0), received(1)], "billing", waited_s=0.0)
     (span,) = program.spans
     assert span.attributes is not None
     assert (span.name, span.attributes["messaging.destination.name"]) == ("poll orders", "orders")
@@ -21,7 +21,7 @@ def test_a_poll_of_one_topic_has_the_topic_in_its_name(program: Program) -> None
 
 
 def test_a_poll_of_several_topics_names_none(program: Program) -> None:
-    tell_poll([received(0), received(1, queue=TopicQueue("users", 0))], None, waited_s=0.0)
+    record_poll([received(0), received(1, queue=TopicQueue("users", 0))], None, waited_s=0.0)
     (span,) = program.spans
     assert span.attributes is not None
     assert (span.name, "messaging.destination.name" in span.attributes) == ("poll", False)
@@ -29,7 +29,7 @@ def test_a_poll_of_several_topics_names_none(program: Program) -> None:
 
 def test_a_poll_links_to_at_most_128_senders(program: Program) -> None:
     """The SDK's own limit: more links would be dropped after they were made."""
-    tell_poll([received(n, properties=SENT) for n in range(200)], None, waited_s=0.0)
+    record_poll([received(n, properties=SENT) for n in range(200)], None, waited_s=0.0)
     (span,) = program.spans
     assert len(span.links) == 128
     assert span.attributes is not None

@@ -16,7 +16,7 @@ from opentelemetry.trace import SpanKind, Tracer, format_span_id, format_trace_i
 from tests.unit.client.fake_writer import FakeWriter, Result, refusal
 from tidemark.client import Message, Producer, ReceivedMessage, processing
 from tidemark.client.tracing import receive_spans, send_span
-from tidemark.client.tracing.spans import current_carrier, tell_received
+from tidemark.client.tracing.spans import current_carrier, record_received
 from tidemark.errors import TopicForbiddenError
 from tidemark.format.elements import decode_elements, encode_elements
 from tidemark.format.properties import decode_properties
@@ -137,7 +137,7 @@ def test_a_program_without_open_telemetry_has_none_of_it(
     with Producer(writer.address) as producer:
         producer.send("t", "a")
     with processing(received()):
-        tell_received([received()], None, waited_s=0.0)
+        record_received([received()], None, waited_s=0.0)
     assert (carried(writer), current_carrier(), program.spans) == ([{}], {}, [])
     assert "opentelemetry.trace" not in sys.modules
 
@@ -179,7 +179,7 @@ def test_a_message_without_a_trace_is_handled_within_the_programs_own(program: P
 
 def test_a_poll_is_linked_to_what_it_gives_out(program: Program) -> None:
     """The messages have many senders, so the poll is not a child of one of them."""
-    tell_received([received(traceparent=TRACEPARENT), received(), received(traceparent="rubbish")], "g", waited_s=1.5)
+    record_received([received(traceparent=TRACEPARENT), received(), received(traceparent="rubbish")], "g", waited_s=1.5)
     (span,) = program.spans
     assert (span.name, span.kind, span.parent) == ("poll t", SpanKind.CLIENT, None)
     assert [format_trace_id(link.context.trace_id) for link in span.links] == ["ab" * 16]
@@ -192,7 +192,7 @@ def test_a_poll_is_linked_to_what_it_gives_out(program: Program) -> None:
 
 def test_an_empty_poll_is_nothing(program: Program) -> None:
     """An idle consumer would otherwise produce only such spans."""
-    tell_received([], "g", waited_s=1.0)
+    record_received([], "g", waited_s=1.0)
     assert program.spans == []
 
 

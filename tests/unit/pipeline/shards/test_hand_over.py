@@ -123,7 +123,7 @@ def test_who_has_let_go_is_at_work_until_its_last_sync_is_done(plan: EpochPlan) 
     """A stop waits for that too."""
     first, second = HandOver(plan, [0], 0), HandOver(plan, [0], 1)
     first.acquire()
-    first.let_go()
+    first.pass_shards_on()
     assert not is_followed(plan, 0)
     assert is_at_work(plan, 0)
     second.acquire()

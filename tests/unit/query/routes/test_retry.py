@@ -69,7 +69,9 @@ def test_the_topic_of_an_id_is_checked_as_that_of_a_place(built: BuiltStore, tmp
     files = AccessFolder(tmp_path)
     token = files.principal("reader")
     files.rule("reader", ["Sub"], "Group:g", "Topic:batches")
-    guard = Guard(ReloadedFiles(AccessFile(files.path), every_ms=10_000, tell=lambda _: None), RateLimits(), audit=None)
+    guard = Guard(
+        ReloadedFiles(AccessFile(files.path), every_ms=10_000, on_reload=lambda _: None), RateLimits(), audit=None
+    )
     with ServedApp(built) as open_service:
         path = "/v1/topics/orders/queues/0/messages"
         message_id = open_service.get(path).json()["messages"][0]["offset_msg_id"]

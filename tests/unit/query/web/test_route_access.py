@@ -46,7 +46,7 @@ class AuditLog(logging.Handler):
 
 def guard_of(files: AccessFolder, audit: AuditLog) -> Guard:
     """Return a guard by the access file as it is now."""
-    access = ReloadedFiles(AccessFile(files.path), every_ms=10_000, tell=lambda _: None)
+    access = ReloadedFiles(AccessFile(files.path), every_ms=10_000, on_reload=lambda _: None)
     return Guard(access, RateLimits(), Audit(audit, service="query", repeat_ms=60_000))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.built_store import BuiltStore
-from tidemark.read.log.log_times import Growth, behind_since, growth
+from tidemark.read.log.log_times import Growth, first_invisible_time, growth
 from tidemark.read.store_reader import StoreReader
 from tidemark.read.watermark import Watermark
 
@@ -32,10 +32,12 @@ def test_readers_are_behind_since_the_first_record_they_cannot_read(built: Built
     first = built.append("orders", at_ms=NOON_MS)
     second = built.append("orders", at_ms=NOON_MS + 5)
     log = StoreReader(built.root).log
-    assert behind_since(log, watermark_at(0, built.end)) == NOON_MS
-    assert behind_since(log, watermark_at(second.physical_offset, built.end)) == NOON_MS + 5
-    assert behind_since(log, watermark_at(built.end, built.end)) is None
-    assert behind_since(log, watermark_at(first.physical_offset + 1, built.end)) is None  # no record starts there
+    assert first_invisible_time(log, watermark_at(0, built.end)) == NOON_MS
+    assert first_invisible_time(log, watermark_at(second.physical_offset, built.end)) == NOON_MS + 5
+    assert first_invisible_time(log, watermark_at(built.end, built.end)) is None
+    assert (
+        first_invisible_time(log, watermark_at(first.physical_offset + 1, built.end)) is None
+    )  # no record starts there
 
 
 def test_the_end_of_a_file_is_stepped_over(built: BuiltStore) -> None:
@@ -45,8 +47,8 @@ def test_the_end_of_a_file_is_stepped_over(built: BuiltStore) -> None:
     blank_at = next(
         place for place in range(0, built.log_file_size, 1) if log.read(place, 8)[4:] == b"\xcb\xd4\x31\x94"
     )
-    assert behind_since(log, watermark_at(blank_at, built.end)) == NOON_MS + 7
-    assert behind_since(log, watermark_at(blank_at, built.log_file_size)) is None
+    assert first_invisible_time(log, watermark_at(blank_at, built.end)) == NOON_MS + 7
+    assert first_invisible_time(log, watermark_at(blank_at, built.log_file_size)) is None
 
 
 def test_growth_is_counted_from_the_youngest_file_that_is_old_enough(built: BuiltStore) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from services.writer.batch.batch import QueueKey
 from services.writer.log.queue_offsets import QueueOffsets, Snapshot, save_snapshot
-from services.writer.log.recovery import Recovered, cut_behind, lower_tombstones, recover
+from services.writer.log.recovery import Recovered, lower_tombstones, recover, zero_after
 from services.writer.log.segments import Segments
 from tests.builders import STORE_MS, Placed, blank_bytes, write_log
 from tidemark.store.checkpoint import Checkpoint, Field
@@ -179,7 +179,7 @@ def test_a_cut_leaves_zeros_and_at_most_one_empty_file(store: Store) -> None:
     placed = store.write(records(12, body=b"x" * 4000))
     segments = store.open()
     assert len(segments.log.starts) >= 4
-    cut_behind(segments, placed[1].physical_offset)
+    zero_after(segments, placed[1].physical_offset)
     kept = store.log_bytes()
     segments.log.close()
     assert kept == placed[0].data.ljust(len(kept), b"\0")
