@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
 
-from tidemark.cli.sending.line_reader import Chunk
-from tidemark.cli.sending.text_lines import text_lines
+from tidemark.cli.sending.line_reader import Chunk, text_lines
 from tidemark.errors import ArgumentIllegalError
 from tidemark.format.json_text import JsonWalk
 

@@ -6,15 +6,17 @@ drained while the previous chunk is being sent.
 
 from __future__ import annotations
 
+import codecs
 import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from tidemark.errors import MessageSizeExceededError
+from tidemark.errors import ArgumentIllegalError, MessageSizeExceededError
 
 _READ_BYTES = 1 << 20
+_UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _AHEAD_BYTES = 8 << 20
 _LONGEST_LINE_BYTES = 256 << 20  # the greatest message size that a writer can be configured to accept
 
@@ -89,3 +91,22 @@ def line_chunks(take: Callable[[], bytes]) -> Iterator[Chunk]:
             )
     if begun_size:
         yield Chunk(number, [b"".join(begun)], has_end=False)
+
+
+def text_lines(chunk: Chunk) -> Chunk:
+    """Leave out a UTF-8 byte order mark at the start of the input, and the carriage return of each CRLF.
+
+    Raises:
+        ArgumentIllegalError: the input begins with the byte order mark of UTF-16. Facts: line.
+    """
+    first, lines = chunk.first, chunk.lines
+    if first == 1 and lines and lines[0].startswith(_UTF16_MARKS):
+        raise ArgumentIllegalError(
+            "line 1: it begins with the byte order mark of UTF-16; convert it, for example with "
+            "`iconv -f UTF-16 -t UTF-8`, or give --exact to send its bytes as they are",
+            line=1,
+        )
+    if first == 1 and lines:
+        lines = [lines[0].removeprefix(codecs.BOM_UTF8), *lines[1:]]
+    ended = len(lines) if chunk.has_end else len(lines) - 1
+    return Chunk(first, [line.removesuffix(b"\r") for line in lines[:ended]] + lines[ended:], chunk.has_end)
