@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from scripts.metrics_table import PAGE, with_tables
+from scripts.metrics_table import PAGE, with_lists
+from tidemark.metrics.table import ROWS, Kind
 
 
-def test_the_tables_of_docs_metrics_md_are_current() -> None:
-    """`make docs` writes the tables."""
+def test_the_lists_of_docs_metrics_md_are_current() -> None:
+    """`make docs` writes the lists."""
     page = PAGE.read_text()
-    assert page == with_tables(page)
-    assert "| `rocketmq_messages_in_total{topic}` | counter |" in page
+    assert page == with_lists(page)
+    assert "- `rocketmq_messages_in_total{topic}`: " in page
+    assert "- `tidemark_fdatasync_seconds` (histogram): " in page
+
+
+def test_names_that_end_with_total_are_those_of_counters() -> None:
+    """The page names the kind of histograms only."""
+    assert all(row.name.endswith("_total") == (row.kind is Kind.COUNTER) for row in ROWS)
