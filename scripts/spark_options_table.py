@@ -1,4 +1,4 @@
-"""Writes the tables of options into docs/spark.md from the options' classes: `make docs`; a test compares them."""
+"""Writes the lists of options into docs/spark.md from the options' classes: `make docs`; a test compares them."""
 
 from __future__ import annotations
 
@@ -16,18 +16,17 @@ _CLASSES: dict[str, type[Options]] = {
 _END = "\n## "
 
 
-def table(options: type[Options]) -> str:
-    """Return the table of all options as Markdown: name, default, meaning."""
-    lines = ["| option | default | |", "|---|---|---|"]
+def list_of(options: type[Options]) -> str:
+    """Return the list of all options as Markdown: name, default, meaning."""
+    lines = []
     names = options.option_names()
     repeated = [field for field in options.model_fields if _is_as_in_the_source(options, field)]
     for field, info in options.model_fields.items():
-        if field in repeated:
-            continue
-        default = "required" if info.is_required() else _default(info.default)
-        lines.append(f"| `{names[field]}` | {default} | {str(info.description).replace('|', chr(92) + '|')} |")
+        if field not in repeated:
+            shown = f"{names[field]}` (required)" if info.is_required() else f"{names[field]}{_default(info.default)}`"
+            lines.append(f"- `{shown}: {info.description}")
     if repeated:
-        lines.append(f"| {', '.join(f'`{names[field]}`' for field in repeated)} | – | as for the source |")
+        lines.append(f"- {', '.join(f'`{names[field]}`' for field in repeated)}: as for the source")
     return "\n".join(lines) + "\n"
 
 
@@ -39,18 +38,18 @@ def _is_as_in_the_source(options: type[Options], field: str) -> bool:
 
 
 def _default(value: object) -> str:
-    return "–" if value in (None, ()) else f"`{str(value).lower() if isinstance(value, bool) else value}`"
+    return "" if value in (None, ()) else f"={str(value).lower() if isinstance(value, bool) else value}"
 
 
-def with_tables(page: str) -> str:
-    """Return *page* with a new table between each heading and the next section."""
+def with_lists(page: str) -> str:
+    """Return *page* with a new list between each heading and the next section."""
     for heading, options in _CLASSES.items():
         head, found, rest = page.partition(heading)
         assert found, heading
         _, end, tail = rest.partition(_END)
-        page = f"{head}{heading}\n\n{table(options)}{end}{tail}"
+        page = f"{head}{heading}\n\n{list_of(options)}{end}{tail}"
     return page
 
 
 if __name__ == "__main__":
-    sys.exit(0 if PAGE.write_text(with_tables(PAGE.read_text())) else 1)
+    sys.exit(0 if PAGE.write_text(with_lists(PAGE.read_text())) else 1)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from scripts.spark_options_table import PAGE, with_tables
+from scripts.spark_options_table import PAGE, with_lists
 
 
-def test_the_tables_of_options_are_current() -> None:
-    """`make docs` writes the tables."""
+def test_the_lists_of_options_are_current() -> None:
+    """`make docs` writes the lists."""
     page = PAGE.read_text()
-    assert page == with_tables(page)
-    assert "| `failOnDataLoss` | `true` |" in page
-    assert "| `batchSize` | `1000` |" in page
+    assert page == with_lists(page)
+    assert "- `failOnDataLoss=true`: " in page
+    assert "- `writers` (required): " in page
+    assert "- `batchSize=1000`: " in page

@@ -1,4 +1,4 @@
-"""SinkOptions: every option of the sink with its default; the source of the table in docs/spark.md."""
+"""SinkOptions: every option of the sink with its default; the source of the list in docs/spark.md."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SourceOptions: every option of the source with its default; the source of the table in docs/spark.md."""
+"""SourceOptions: every option of the source with its default; the source of the list in docs/spark.md."""
 
 from __future__ import annotations
 
