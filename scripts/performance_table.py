@@ -27,6 +27,8 @@ PROFILES = ROOT / "benchmarks" / "profiles"
 _MARKS = "<!-- {name}: make docs -->", "<!-- {name} end -->"
 _PLACES = 8  # rows per process
 _PEERS = ("rocketmq", "kafka")  # in the order of the columns
+_USUAL_UNIT = "msg/s"  # named once, above the table of the page
+_REFERENCES = frozenset({"pull_ceiling", "pull_ceiling_read", "send_single_bare"})  # limits of the method: notes only
 _YES_OR_NO = {True: "yes", False: "**no**", None: ""}
 _SECTIONS = {  # prefix of a row's key → section of the page that explains the limit of the row
     "append_": "appends",
@@ -45,11 +47,12 @@ def results_table(results: list[dict[str, Any]]) -> str:
     """Return one table with each comparison once, from its largest run, and the machines below it."""
     best: dict[tuple[str, str], tuple[int, dict[str, Any]]] = {}
     for run in sorted(range(len(results)), key=lambda run: float(results[run]["machine"]["scale"])):
-        best.update({(row["key"], row["peer_key"]): (run + 1, row) for row in results[run]["rows"]})
+        rows = [row for row in results[run]["rows"] if row["key"] not in _REFERENCES]
+        best.update({(row["key"], row["peer_key"]): (run + 1, row) for row in rows})
     lines = [
-        "| Run | Figure | Unit | Tidemark | RocketMQ | Kafka | Ratio | Goal | Met |",
-        "|--:|---|---|--:|--:|--:|--:|---|---|",
-        *(f"| {' | '.join([str(run), *_short_cells(row), _met(row)])} |" for run, row in best.values()),
+        "| Run | Figure | Tidemark | RocketMQ | Kafka | Ratio | Goal |",
+        "|--:|---|--:|--:|--:|--:|---|",
+        *(f"| {' | '.join([str(run), *_short_cells(row)])} |" for run, row in best.values()),
         "",
         *(f"{run}. {_short_machine(result['machine'])}" for run, result in enumerate(results, 1)),
     ]
@@ -57,19 +60,23 @@ def results_table(results: list[dict[str, Any]]) -> str:
 
 
 def _short_cells(row: dict[str, Any]) -> list[str]:
-    """Return the cells of *row* with the compared figure in bold; ratio and goal are those to this figure."""
+    """Return the cells of *row*; the compared figure and a missed goal are bold, and the goal is a ratio."""
     name, unit, *figures, _, goal = cells_of(row)
     compared = 1 + _PEERS.index(row["peer"])
     figures[compared] = f"**{figures[compared]}**"
     ratio = row["ratio"]
     sign, _, factor = goal.partition(" ")
     aim = f"{sign} {factor.split()[0] if ' × ' in factor else 1}" if goal else ""
-    return [name, unit, *figures, f"{ratio['median']:.2f} ({ratio['least']:.2f}–{ratio['greatest']:.2f})", aim]
+    if row["met"] is False:
+        aim = f"[**{aim}**](#{section_of(row['key'])})"
+    figure = name if unit in (_USUAL_UNIT, name.rpartition("_")[2]) else f"{name} ({unit})"
+    return [figure, *figures, f"{ratio['median']:.2f} ({ratio['least']:.2f}–{ratio['greatest']:.2f})", aim]
 
 
 def _short_machine(machine: dict[str, str]) -> str:
-    disk = machine["fdatasync of 4 KiB"]
-    return f"{machine['processor']}; scale {machine['scale']}; {machine['pairs']} pairs; `fdatasync` of 4 KiB: {disk}."
+    return (
+        f"{machine['processor']}; scale {machine['scale']}; {machine['pairs']} pairs; {machine['fdatasync of 4 KiB']}."
+    )
 
 
 def table_of(results: list[dict[str, Any]]) -> str:
@@ -120,10 +127,6 @@ def growth_table(results: list[dict[str, Any]]) -> str:
 
 def _machine(result: dict[str, Any]) -> str:
     return "; ".join(f"{name}: {text}" for name, text in result["machine"].items()) + "."
-
-
-def _met(row: dict[str, Any]) -> str:
-    return f"[**no**](#{section_of(row['key'])})" if row["met"] is False else _YES_OR_NO[row["met"]]
 
 
 def section_of(key: str) -> str:

@@ -60,11 +60,19 @@ def test_results_have_each_comparison_once_from_its_largest_run() -> None:
     large = {"machine": {**machine, "scale": "1"}, "rows": [{**ROW, "met": False, "goal": "≥ RocketMQ"}]}
     lines = results_table([large, small]).splitlines()
     assert lines[2:5] == [
-        "| 1 | rebuild | MB/s | 1,500 | **50.25** |  | 30.10 (20.00–31.00) | ≥ 1 | [**no**](#rebuild) |",
-        "| 2 | lookup : rebuild | MB/s | 1,500 | **50.25** |  | 30.10 (20.00–31.00) |  |  |",
+        "| 1 | rebuild (MB/s) | 1,500 | **50.25** |  | 30.10 (20.00–31.00) | [**≥ 1**](#rebuild) |",
+        "| 2 | lookup : rebuild (MB/s) | 1,500 | **50.25** |  | 30.10 (20.00–31.00) |  |",
         "",
     ]
-    assert lines[6] == "2. some; scale 0.2; 3 pairs; `fdatasync` of 4 KiB: p50 1 ms, p99 2 ms."
+    assert lines[6] == "2. some; scale 0.2; 3 pairs; p50 1 ms, p99 2 ms."
+
+
+def test_results_omit_references_and_the_usual_unit() -> None:
+    machine = {"processor": "some", "scale": "1", "pairs": "3", "fdatasync of 4 KiB": "p50 1 ms, p99 2 ms"}
+    rows = [{**ROW, "key": "pull_ceiling"}, {**ROW, "key": "pull_raw_1024", "unit": "msg/s"}]
+    lines = results_table([{"machine": machine, "rows": rows}]).splitlines()
+    assert len(lines) == 5
+    assert lines[2].startswith("| 1 | pull_raw_1024 : rebuild | 1,500 |")
 
 
 def test_what_has_no_peer_tells_the_aim_and_how_it_was_made() -> None:
