@@ -16,7 +16,8 @@ from tidemark.cli.main import HELP, app
 from tidemark.cli.terminal.exit_status import MEANINGS
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "cli.md"
-_COMMON_FROM = 4  # a parameter of this many verbs is described once
+_COMMON_FROM = 3  # a parameter of this many verbs is described once
+_USUAL = "--output"  # an option of nearly all verbs, which their sections do not name
 _TYPE = re.compile(r" <(?:list\[)?(\w+)(?: range)?\]?>$")
 _HEAD = """# The `tidemark` command
 
@@ -37,6 +38,8 @@ If the reader closes the pipe, as in `consume … | head`, the command ends with
 {statuses}
 
 ## Common arguments and options
+
+Every verb takes `{usual}`, except {without}.
 
 {common}
 """
@@ -74,10 +77,13 @@ def page() -> str:
     command = get_command(app)
     verbs = list(_verbs(command, typer.Context(command), "tidemark"))
     used = Counter(parameter for verb in verbs for parameter in (*verb.arguments, *verb.options))
-    common = [parameter for parameter, number in used.items() if number >= _COMMON_FROM]
+    by_name = {parameter.name: parameter for parameter, _ in reversed(used.most_common())}  # the most used text
+    common = [parameter for parameter in by_name.values() if used[parameter] >= _COMMON_FROM]
     head = _HEAD.format(
         help=HELP.partition("\n\n")[2].rpartition("\n")[0],  # without the title, and the note on examples
         statuses="\n".join(f"| {status.value} | `{status.name}` | {meaning} |" for status, meaning in MEANINGS.items()),
+        usual=_USUAL,
+        without=" and ".join(f"`{verb.title}`" for verb in verbs if _USUAL not in [one.short for one in verb.options]),
         common="\n".join(parameter.line for parameter in sorted(common)),
     )
     return head + "".join(_section(verb, frozenset(common)) for verb in verbs)
@@ -119,12 +125,13 @@ def _option(name: str, text: str) -> _Parameter:
 
 
 def _section(verb: _Verb, common: frozenset[_Parameter]) -> str:
-    """Return the help of *verb*, its own parameters, the names of its common options, and its example."""
+    """Return the help of *verb*, its own parameters, the names of its common ones but `_USUAL`, and its example."""
     own = [parameter.line for parameter in (*verb.arguments, *verb.options) if parameter not in common]
-    shared = [f"`{option.short}`" for option in verb.options if option in common]
+    shared = [f"`{option.short}`" for option in verb.options if option in common and option.short != _USUAL]
     if shared:
         own.append(f"- Common: {', '.join(shared)}.")
-    return "\n".join([f"\n## `{verb.title}`", "", verb.help, "", *own, "", f"Example: `{verb.example}`", ""])
+    parameters = ["", *own] if own else []
+    return "\n".join([f"\n## `{verb.title}`", "", verb.help, *parameters, "", f"Example: `{verb.example}`", ""])
 
 
 if __name__ == "__main__":
