@@ -26,13 +26,13 @@ _INTRODUCTION = (
     "An intended difference follows after *Here*.\n"
     "`make docs` writes this page."
 )
+_ALL = "`tests/conformance/peer/behaviours.toml` describes all of them."
 _VERSIONS = (
     "## The real broker\n"
     "\n"
     "`make conformance` runs `tests/conformance/broker` with brokers of RocketMQ 5.3.3 and 5.5.1 from Maven Central; "
     "`CONFORMANCE_BROKERS` names others, separated by commas.\n"
     "Modules that Maven Central lacks in 5.5.1, such as name server and client, are of 5.5.0.\n"
-    "The settings are the same for both versions.\n"
     "\n"
     "On a shared directory 5.5.1 must keep its defaults:\n"
     "\n"
@@ -44,6 +44,7 @@ _VERSIONS = (
     "The tests set 1,000,000, so that a broker that takes over from a killed Tidemark dispatches all of it.\n"
     "After `tidemark store hand-back` nothing is dispatched again."
 )
+_DESCRIBED = 2  # behaviours that do not apply, for one reason, and are described on the page
 _FIELDS = {"behaviour", "not_applicable", "note", "missing"}
 
 
@@ -137,8 +138,12 @@ def page_of(behaviours: list[Behaviour], tests: list[NamedTest]) -> str:
         if one.section != section:
             section = one.section
             lines += ["", f"## {section}", ""]
-        lines.append(f"- **{one.identifier}** {_behaviour(one)}: {_shown_by(one, tests)}")
-    lines += ["", "## Not applicable", "", *_not_applicable(absent)]
+        text, shown_by = f"**{one.identifier}** {_behaviour(one)}", _shown_by(one, tests)
+        if lines[-1].endswith(f": {shown_by}"):  # neighbours that the same tests show share a line
+            lines[-1] = f"{lines[-1].removesuffix(f': {shown_by}')}; {text}: {shown_by}"
+        else:
+            lines.append(f"- {text}: {shown_by}")
+    lines += ["", "## Not applicable", "", _ALL, "", *_not_applicable(absent)]
     return "\n".join([*lines, "", _VERSIONS]) + "\n"
 
 
@@ -161,11 +166,16 @@ def _not_applicable(absent: list[Behaviour]) -> list[str]:
         groups.setdefault(match[1] if match else one.identifier, []).append(one)
     reasons = {one.identifier: one.not_applicable for one in absent}
     return [
-        f"- {', '.join(dict.fromkeys(one.section for one in group))}: {reasons[name]}. "
-        + "; ".join(f"**{one.identifier}** {one.behaviour}" for one in group)
-        + "."
+        f"- {', '.join(dict.fromkeys(one.section for one in group))}: {reasons[name]}. {_described(group)}."
         for name, group in groups.items()
     ]
+
+
+def _described(group: list[Behaviour]) -> str:
+    """Return identifiers with behaviours; of a large group the identifiers only, because its reason covers them."""
+    if len(group) > _DESCRIBED:
+        return ", ".join(f"**{one.identifier}**" for one in group)
+    return "; ".join(f"**{one.identifier}** {one.behaviour}" for one in group)
 
 
 def current_page() -> tuple[str, list[str], list[Behaviour]]:

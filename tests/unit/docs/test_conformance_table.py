@@ -68,6 +68,28 @@ def test_behaviours_that_do_not_apply_are_grouped_by_reason() -> None:
     assert "## Second" not in page
 
 
+def test_many_behaviours_that_do_not_apply_are_only_named() -> None:
+    page = page_of(
+        load_behaviours(
+            '[First]\nA1 = { behaviour = "one", not_applicable = "no such file" }\n'
+            'A2 = { behaviour = "two", not_applicable = "as A1" }\n'
+            'A3 = { behaviour = "three", not_applicable = "as A1" }\n'
+        ),
+        [],
+    )
+    assert "- First: no such file. **A1**, **A2**, **A3**.\n" in page
+
+
+def test_neighbours_with_the_same_tests_share_a_line() -> None:
+    """Behaviours of different sections do not."""
+    page = page_of(
+        load_behaviours('[First]\nA1 = "one"\nA2 = "two"\nA3 = "three"\n[Second]\nB1 = "four"\n'),
+        [NamedTest("tests/conformance/f::test_a1_a2_b1_x", ["A1", "A2", "B1"]), NamedTest("f::test_a3_y", ["A3"])],
+    )
+    assert "- **A1** one; **A2** two: `f::test_a1_a2_b1_x`\n- **A3** three: `f::test_a3_y`\n" in page
+    assert "## Second\n\n- **B1** four: `f::test_a1_a2_b1_x`\n" in page
+
+
 def test_tests_are_found_by_their_names_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Outside of tests/conformance/peer only tests with identifiers count."""
     folder = tmp_path / "tests" / "conformance"
