@@ -17,6 +17,7 @@ RATES = (1e9, 1e12)
 BODIES = (100, 1024)
 QUEUES_A_PAIR = 256  # queues per pair of a workload
 _SHARDS = (1, 4)
+_NEVER = "never"
 _QUEUES = (16, 1_000, 10_000, 100_000)
 _PREFIXES = ("", "k", "M", "G", "T", "P", "E")
 _OF_TIMES = (("ms", 1e-3), ("s", 1.0), ("min", 60.0), ("h", 3600.0), ("days", 86_400.0))
@@ -37,8 +38,7 @@ def parts(measured: Measured) -> dict[str, str]:
     return {
         "machine": "; ".join(f"{name}: {text}" for name, text in measured.machine.items()) + ".",
         "limits": _limits(constants),
-        "plans": _plans(constants, batch_queues=False),
-        "plans of batches": _plans(constants, batch_queues=True),
+        "plans": _plans(constants),
         "queues": _queues(constants),
         "checks": _checks(measured.checks),
         "pairs": _table(("figure", "value"), ([one.what, f"{one.value:,.0f} {one.unit}"] for one in measured.pairs)),
@@ -46,25 +46,25 @@ def parts(measured: Measured) -> dict[str, str]:
 
 
 def _limits(constants: Constants) -> str:
-    shapes = {
-        f"{body:,} B{', BatchCQ' if is_batch else ''}": Workload(1e9, body, batch_queues=is_batch, queues=QUEUES_A_PAIR)
-        for is_batch in (False, True)
-        for body in BODIES
-    }
+    shapes = {f"{body:,} B": Workload(1e9, body, queues=QUEUES_A_PAIR) for body in BODIES}
     shapes["100 B, batches of 1"] = replace(shapes["100 B"], batch=1)
     rows = []
     for resource, need in model.needs_of(shapes["100 B"], SERVER, constants).items():
         cells = []
         for workload in shapes.values():
             rates = [model.greatest_rate(workload, SERVER, constants, resource, shards=one) for one in _SHARDS]
-            one, several = (count(rate) if math.isfinite(rate) else "never" for rate in rates)
+            one, several = (count(rate) if math.isfinite(rate) else _NEVER for rate in rates)
             cells.append(one if one == several else f"{one}/{several}")
-        rows.append([resource, *cells, need.moves])
+        if set(cells) != {_NEVER}:
+            rows.append([resource, *cells, need.moves])
     return _table(("resource", *shapes, "remedy"), rows)
 
 
-def _plans(constants: Constants, *, batch_queues: bool) -> str:
-    plans = [model.plan(workload, SERVER, constants) for workload in workloads(batch_queues=batch_queues)]
+def _plans(constants: Constants) -> str:
+    plans, in_batches = (
+        [model.plan(workload, SERVER, constants) for workload in workloads(batch_queues=is_batch)]
+        for is_batch in (False, True)
+    )
     titles = [
         f"{one.workload.messages_a_day:.0e} × {one.workload.body_bytes:,} B".replace("e+0", "e").replace("e+", "e")
         for one in plans
@@ -81,16 +81,23 @@ def _plans(constants: Constants, *, batch_queues: bool) -> str:
         ("disk", lambda one: si(_used(one, "disk"), "B")),
         ("lookup of a key: memory, disk", lambda one: _lookup(one, constants)),
         ("rebuild", lambda one: _rebuild(one, constants)),
+        ("shards, query processes", lambda one: f"{one.shards}, {one.queries}"),
+        ("memory with page cache", lambda one: si(_used(one, "memory"), "B")),
+        ("open files of one process", lambda one: f"{_used(one, 'open files of a process'):,.0f}"),
+        ("append to visible, p50", lambda one: seconds(model.lag_s(one, constants))),
+        ("disk of all pairs", lambda one: si(one.pairs * _used(one, "disk"), "B")),
     ]
-    if not batch_queues:
-        lines += [
-            ("shards, query processes", lambda one: f"{one.shards}, {one.queries}"),
-            ("memory with page cache", lambda one: si(_used(one, "memory"), "B")),
-            ("open files of one process", lambda one: f"{_used(one, 'open files of a process'):,.0f}"),
-            ("append to visible, p50", lambda one: seconds(model.lag_s(one, constants))),
-        ]
-    lines.append(("disk of all pairs", lambda one: si(one.pairs * _used(one, "disk"), "B")))
-    return _table(("", *titles), ([name, *map(cell, plans)] for name, cell in lines))
+    again: list[tuple[str, Callable[[Plan], str]]] = [
+        ("BatchCQ: **pairs**", lambda one: f"**{one.pairs:,}**"),
+        ("BatchCQ: pairs with an endless disk", lambda one: _without_disk(one, constants)),
+        ("BatchCQ: lookup of a key", lambda one: _lookup(one, constants)),
+        ("BatchCQ: rebuild", lambda one: _rebuild(one, constants)),
+    ]
+    rows = [
+        *([name, *map(cell, plans)] for name, cell in lines),
+        *([name, *map(cell, in_batches)] for name, cell in again),
+    ]
+    return _table(("", *titles), rows)
 
 
 def _without_disk(found: Plan, constants: Constants) -> str:
