@@ -1,6 +1,6 @@
-"""Writes docs/licences.md: the licence of each installed package of requirements.lock, from its metadata.
+"""Writes docs/licences.md: the licence of each package that `tidemark[all]` installs, from its metadata.
 
-`make docs` writes it; `make supply-chain` and a test fail on a licence that is not in ALLOWED.
+`make docs` writes it; `make supply-chain` and a test fail on a licence of requirements.lock that is not in ALLOWED.
 """
 
 from __future__ import annotations
@@ -9,7 +9,9 @@ import json
 import re
 import subprocess
 import sys
+from importlib import metadata
 
+from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from scripts.lock import ROOT, locked_versions
@@ -30,9 +32,10 @@ _BETWEEN = re.compile(r"\s+(?:AND|OR|WITH)\s+|;\s*")
 _ABOUT = """# Licences
 
 Tidemark is under the Apache License 2.0.
-The table has the packages of `requirements.lock` that are installed on Linux, including those for development and tests, by the licence in their metadata.
+The table has the packages that `pip install "tidemark[all]"` installs on Linux, by the licence in their metadata.
 
-`make supply-chain` fails on a licence that is not in the list of `scripts/licences.py`: permissive licences, and the MPL 2.0, which requires only changes to its own files to be published.
+`make supply-chain` also checks the packages for development and tests, all of `requirements.lock`.
+It fails on a licence that is not in the list of `scripts/licences.py`: permissive licences, and the MPL 2.0, which requires only changes to its own files to be published.
 """  # noqa: E501 - a sentence a line
 
 
@@ -46,6 +49,26 @@ def licences() -> dict[str, str]:
         if name in said:
             found[name] = SAID_ELSEWHERE.get(name, said[name]) if said[name] == "UNKNOWN" else said[name]
     return dict(sorted(found.items()))
+
+
+def installed_by(requirement: str) -> set[str]:
+    """Return the names of all packages that *requirement* installs here, by the metadata of the installed ones."""
+    found: set[str] = set()
+    done: set[str] = set()
+    waiting = [Requirement(requirement)]
+    while waiting:
+        one = waiting.pop()
+        name = canonicalize_name(one.name)
+        if str(one) in done:
+            continue
+        done.add(str(one))
+        found.add(name)
+        for text in metadata.requires(name) or ():
+            needed = Requirement(text)
+            extras = one.extras or {""}
+            if needed.marker is None or any(needed.marker.evaluate({"extra": extra}) for extra in extras):
+                waiting.append(needed)
+    return found - {canonicalize_name(Requirement(requirement).name)}
 
 
 def not_allowed(found: dict[str, str]) -> dict[str, str]:
@@ -62,8 +85,10 @@ def _parts(licence: str) -> list[str]:
 def page() -> str:
     """Return the content of docs/licences.md."""
     by_licence: dict[str, list[str]] = {}
+    installed = installed_by("tidemark[all]")
     for name, licence in licences().items():
-        by_licence.setdefault(licence, []).append(name)
+        if name in installed:
+            by_licence.setdefault(licence, []).append(name)
     rows = "\n".join(f"| {licence} | {', '.join(names)} |" for licence, names in sorted(by_licence.items()))
     return f"{_ABOUT}\n| licence | packages |\n|---|---|\n{rows}\n"
 
