@@ -16,7 +16,7 @@ from tidemark.cli.main import HELP, app
 from tidemark.cli.terminal.exit_status import MEANINGS
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "cli.md"
-_COMMON_FROM = 3  # a parameter of this many verbs is described once
+_COMMON_FROM = 2  # a parameter of this many verbs is described once
 _USUAL = "--output"  # an option of nearly all verbs, which their sections do not name
 _TYPE = re.compile(r" <(?:list\[)?(\w+)(?: range)?\]?>$")
 _HEAD = """# The `tidemark` command
