@@ -19,6 +19,7 @@ PAGE = Path(__file__).resolve().parents[1] / "docs" / "cli.md"
 _COMMON_FROM = 2  # a parameter of this many verbs is described once
 _USUAL = "--output"  # an option of nearly all verbs, which their sections do not name
 _TYPE = re.compile(r" <(?:list\[)?(\w+)(?: range)?\]?>$")
+_LEAST = re.compile(r"  \[x>=[01]\]|; x>=[01](?=\])")
 _HEAD = """# The `tidemark` command
 
 `make docs` writes this page from the command's own help.
@@ -120,8 +121,12 @@ def _argument(name: str, text: str) -> _Parameter:
 
 
 def _option(name: str, text: str) -> _Parameter:
-    """Return an option with its type in capitals: `--queue INT` for `--queue <list[int]>`."""
-    return _Parameter(_TYPE.sub(lambda found: f" {found[1].upper()}", name), text.replace("  [", " ["))
+    """Return an option with its type in capitals: `--queue INT` for `--queue <list[int]>`.
+
+    A bound is left out if it refuses only negative numbers or zero.
+    """
+    text = _LEAST.sub("", text).replace("  [", " [")
+    return _Parameter(_TYPE.sub(lambda found: f" {found[1].upper()}", name), text)
 
 
 def _section(verb: _Verb, common: frozenset[_Parameter]) -> str:
