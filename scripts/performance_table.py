@@ -54,7 +54,7 @@ def results_table(results: list[dict[str, Any]]) -> str:
         "|--:|---|--:|--:|--:|--:|---|",
         *(f"| {' | '.join([str(run), *_short_cells(row)])} |" for run, row in best.values()),
         "",
-        *(f"{run}. {_short_machine(result['machine'])}" for run, result in enumerate(results, 1)),
+        *_short_machines([result["machine"] for result in results]),
     ]
     return "\n".join(lines)
 
@@ -73,10 +73,18 @@ def _short_cells(row: dict[str, Any]) -> list[str]:
     return [figure, *figures, f"{ratio['median']:.2f} ({ratio['least']:.2f}–{ratio['greatest']:.2f})", aim]
 
 
-def _short_machine(machine: dict[str, str]) -> str:
-    return (
-        f"{machine['processor']}; scale {machine['scale']}; {machine['pairs']} pairs; {machine['fdatasync of 4 KiB']}."
-    )
+def _short_machines(machines: list[dict[str, str]]) -> list[str]:
+    """Return a line for each run, after a line with the processor and the pairs if these are the same for all."""
+    common = {f"{machine['processor']}; {machine['pairs']} pairs" for machine in machines}
+    own = [f"scale {machine['scale']}; {machine['fdatasync of 4 KiB']}" for machine in machines]
+    if len(common) > 1:
+        own = [
+            f"{machine['processor']}; {machine['pairs']} pairs; {text}"
+            for machine, text in zip(machines, own, strict=True)
+        ]
+    head = f"{common.pop()}; " if len(common) == 1 else ""
+    numbered = [f"{run}. {text}." for run, text in enumerate(own, 1)]
+    return [f"The runs: {head}times of an `fdatasync` of 4 KiB.", "", *numbered]
 
 
 def table_of(results: list[dict[str, Any]]) -> str:

@@ -89,7 +89,6 @@ def _plans(constants: Constants) -> str:
     ]
     again: list[tuple[str, Callable[[Plan], str]]] = [
         ("BatchCQ: **pairs**", lambda one: f"**{one.pairs:,}**"),
-        ("BatchCQ: pairs with an endless disk", lambda one: _without_disk(one, constants)),
         ("BatchCQ: lookup of a key", lambda one: _lookup(one, constants)),
         ("BatchCQ: rebuild", lambda one: _rebuild(one, constants)),
     ]
