@@ -130,13 +130,13 @@ def _option(name: str, text: str) -> _Parameter:
 
 
 def _section(verb: _Verb, common: frozenset[_Parameter]) -> str:
-    """Return the help of *verb*, its own parameters, the names of its common ones but `_USUAL`, and its example."""
+    """Return the help of *verb*, its example, its own parameters, and the names of its common ones but `_USUAL`."""
     own = [parameter.line for parameter in (*verb.arguments, *verb.options) if parameter not in common]
     shared = [f"`{option.short}`" for option in verb.options if option in common and option.short != _USUAL]
     if shared:
         own.append(f"- Common: {', '.join(shared)}.")
-    parameters = ["", *own] if own else []
-    return "\n".join([f"\n## `{verb.title}`", "", verb.help, *parameters, "", f"Example: `{verb.example}`", ""])
+    parameters = [*own, ""] if own else []
+    return "\n".join([f"\n## `{verb.title}`", "", verb.help, "", f"    {verb.example}", "", *parameters])
 
 
 if __name__ == "__main__":

@@ -121,10 +121,10 @@ def alone_table(result: dict[str, Any]) -> str:
 def growth_table(results: list[dict[str, Any]]) -> str:
     """Return one table with the rows of *results* that have an aim."""
     lines = [
-        "| Figure | Value | Unit | Aim |",
-        "|---|--:|---|---|",
+        "| Figure | Value | Aim |",
+        "|---|--:|---|",
         *(
-            f"| {row['name']} | {number_text(row['value'])} | {row['unit']} | {row['target']} |"
+            f"| {row['name']} | {number_text(row['value'])} {row['unit']} | {row['target']} |"
             for result in results
             for row in result["rows"]
             if row["target"]

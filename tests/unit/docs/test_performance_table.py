@@ -98,7 +98,7 @@ def test_what_has_no_peer_tells_the_aim_and_how_it_was_made() -> None:
 def test_growth_has_the_rows_with_an_aim_only() -> None:
     row = {"name": "memory, writer", "value": 94.195, "unit": "MB", "target": "< 250", "note": "after 600 s"}
     table = growth_table([{"machine": {}, "rows": [row, {**row, "name": "memory, worker", "target": ""}]}])
-    assert table.splitlines()[2:] == ["| memory, writer | 94.19 | MB | < 250 |"]
+    assert table.splitlines()[2:] == ["| memory, writer | 94.19 MB | < 250 |"]
 
 
 def test_a_missed_goal_has_a_section_with_a_profile() -> None:
