@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from tidemark.metrics.table import ACCESS, BOTH, EACH, PIPELINE, QUERY, ROWS, TLS, WRITER, Kind
+from tidemark.metrics.table import ACCESS, BOTH, EACH, PIPELINE, QUERY, ROWS, TLS, WRITER, MetricKind
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "metrics.md"
 HEADING = "## All metrics\n"
@@ -29,7 +29,7 @@ def lists() -> str:
         for row in ROWS:
             if row.service == service:
                 labels = f"{{{','.join(row.labels)}}}" if row.labels else ""
-                kind = " (histogram)" if row.kind is Kind.HISTOGRAM else ""
+                kind = " (histogram)" if row.kind is MetricKind.HISTOGRAM else ""
                 lines.append(f"- `{row.name}{labels}`{kind}: {row.text}")
         parts.append("\n".join(lines) + "\n")
     return "\n".join(parts)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from scripts.metrics_table import PAGE, with_lists
-from tidemark.metrics.table import ROWS, Kind
+from tidemark.metrics.table import ROWS, MetricKind
 
 
 def test_the_lists_of_docs_metrics_md_are_current() -> None:
@@ -16,4 +16,4 @@ def test_the_lists_of_docs_metrics_md_are_current() -> None:
 
 def test_names_that_end_with_total_are_those_of_counters() -> None:
     """The page names the kind of histograms only."""
-    assert all(row.name.endswith("_total") == (row.kind is Kind.COUNTER) for row in ROWS)
+    assert all(row.name.endswith("_total") == (row.kind is MetricKind.COUNTER) for row in ROWS)
