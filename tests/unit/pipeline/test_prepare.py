@@ -146,34 +146,38 @@ def test_a_missing_folder_is_built_again_from_the_start(built: EpochPlan, folder
 # -- after a failed sync or a power cut ----------------------------------------------------------------------------
 
 
-def break_off(plan: EpochPlan, placed: list[Placed], *, is_index_synced: bool) -> int:
-    """Make the marks those of a run that had synced half of the log when a sync failed; return the durable mark."""
-    durable = placed[COUNT // 2].physical_offset
+def break_off(plan: EpochPlan, durable: int, *, is_index_synced: bool) -> None:
+    """Set the marks of a run that had published the whole log and synced it up to *durable* when a sync failed."""
+    assert plan.limit is not None
     with marks_of(plan) as marks:
         for shard in (QUEUES, KEYS):
             marks.set_back(shard, durable)
-            marks.publish(shard, plan.limit or 0)
+            marks.publish(shard, plan.limit)
         marks.say_index_synced(is_index_synced)
     plan.failed_flag.touch()
-    return durable
 
 
 def test_after_a_failed_sync_only_the_durable_marks_count(built: EpochPlan, placed: list[Placed]) -> None:
-    durable = break_off(built, placed, is_index_synced=True)
+    durable = placed[COUNT // 2].physical_offset
+    break_off(built, durable, is_index_synced=True)
     prepare(built, STORAGE)
     assert visible(built) == [durable, durable]
     assert not built.failed_flag.exists()
 
 
+@pytest.mark.parametrize("synced", [COUNT // 2, COUNT - 1, COUNT])
 def test_an_index_that_was_not_synced_loses_its_newest_file_and_keeps_each_older_key_once(
-    built: EpochPlan, placed: list[Placed]
+    built: EpochPlan, placed: list[Placed], synced: int
 ) -> None:
     """The newest file may hold any mix of old and new pages; the files before it were synced when they were full."""
-    durable = break_off(built, placed, is_index_synced=False)
-    whole = index_contents(built.root)
+    durable = placed[synced].physical_offset if synced < COUNT else built.limit
+    assert durable is not None
+    break_off(built, durable, is_index_synced=False)
+    whole, newest = index_contents(built.root), index_files(built.paths.index)[-1]
     prepare(built, STORAGE)
     mark = visible(built)[KEYS]
     assert 0 < mark <= durable
+    assert not newest.exists()
     assert indexed_offsets(built.root) == [record.physical_offset for record in placed if record.physical_offset < mark]
     build(built)
     assert index_contents(built.root) == whole
