@@ -1,0 +1,142 @@
+"""The streaming queries' functions, without a Spark session: a task's body, and the driver's end of an epoch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, cast
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import DataFrame, Row
+from structlog.testing import capture_logs
+
+from services.indexer.pipeline.plan import EpochPlan
+from services.indexer.pipeline.shards.shard_builder import Progress
+from services.indexer.pipeline.spark import job
+from tests.builders import Placed
+from tests.pipeline_runs import plan_of
+from tests.unit.pipeline.keyed_log import SETTINGS, indexed_offsets, write_keyed_log
+
+COUNT = 30
+
+
+@pytest.fixture
+def placed(tmp_path: Path) -> list[Placed]:
+    return write_keyed_log(tmp_path, COUNT)
+
+
+@pytest.fixture
+def plan(tmp_path: Path, placed: list[Placed]) -> EpochPlan:
+    plan = plan_of(tmp_path, **SETTINGS)
+    plan.paths.indexer.mkdir(parents=True)
+    return plan
+
+
+class Frame:
+    """The rows of an epoch; collecting them runs its tasks."""
+
+    def __init__(self, *rows: Progress, failure: Exception | None = None) -> None:
+        self._rows = rows
+        self._failure = failure
+        self.was_run = False
+
+    def collect(self) -> list[Row]:
+        self.was_run = True
+        if self._failure is not None:
+            raise self._failure
+        return [Row(**asdict(row)) for row in self._rows]
+
+
+class Receiver:
+    """Receives the rows of ended epochs."""
+
+    def __init__(self) -> None:
+        self.epochs: list[Sequence[Mapping[str, Any]]] = []
+
+    def epoch_finished(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        self.epochs.append(rows)
+
+
+def record(plan: EpochPlan, frame: Frame, *receivers: Receiver) -> list[Any]:
+    """Run the function for foreachBatch on epoch 7 and return the log events."""
+    with capture_logs() as events:
+        job.record_progress(plan, receivers)(cast(DataFrame, frame), 7)
+    return events
+
+
+# -- tasks ---------------------------------------------------------------------------------------------------------
+
+
+def planning_rows(*values: int) -> Iterator[pa.RecordBatch]:
+    """Yield one batch per row, as Spark does for partitions of one row."""
+    for value in values:
+        yield pa.RecordBatch.from_pydict({"value": [value]})
+
+
+def test_each_planning_row_builds_the_shard_of_its_number(plan: EpochPlan, placed: list[Placed]) -> None:
+    """Numbers increase from epoch to epoch; with two tasks, 10 is the queues' and 11 the key index's."""
+    rows = [batch.to_pylist()[0] for batch in job.follow(plan, 0)(planning_rows(10, 11))]
+    assert [(row["shard"], row["records"], row["end_offset"]) for row in rows] == [
+        (0, COUNT, plan.limit),
+        (1, COUNT, plan.limit),
+    ]
+    assert indexed_offsets(plan.root) == [one.physical_offset for one in placed]
+
+
+def test_the_rows_of_a_task_have_the_columns_that_the_driver_declared(plan: EpochPlan) -> None:
+    """Spark matches the columns of mapInArrow by position, and refuses other types."""
+    (batch,) = job.follow(plan, 1)(planning_rows(0))
+    declared = [tuple(column.split(" ")) for column in job.PROGRESS_SCHEMA.split(", ")]
+    types = {"long": pa.int64(), "double": pa.float64(), "string": pa.string(), "array<long>": pa.list_(pa.int64())}
+    assert [(field.name, field.type) for field in batch.schema] == [(name, types[kind]) for name, kind in declared]
+
+
+def test_the_package_is_importable_from_the_python_path_of_the_workers() -> None:
+    module = Path(*job.__name__.split(".")).with_suffix(".py")
+    assert (Path(job.python_path()) / module).samefile(job.__file__)
+
+
+# -- the driver ----------------------------------------------------------------------------------------------------
+
+
+def test_an_epoch_is_one_event_over_all_its_shards(plan: EpochPlan) -> None:
+    """Records are those of the queue shards, keys those of the key index, which is the last shard."""
+    queues = Progress(1, 0, end_offset=900, records=7, chunks=2, damages=1, term=4, held_s=1.5, executor="a/1")
+    keys = Progress(1, 1, end_offset=800, records=9, chunks=3, expired_files=2, term=5, held_s=2.5, executor="b/2")
+    (event,) = record(plan, Frame(keys, queues))
+    assert (event["event"], event["epoch"], event["follower"]) == ("epoch_finished", 7, 1)
+    assert (event["watermark"], event["term"]) == (800, 5)
+    assert (event["records"], event["keys"], event["chunks"]) == (7, 9, 5)
+    assert (event["damages"], event["expired_files"], event["held_s"]) == (1, 2, 2.5)
+    assert event["executors"] == ["a/1", "b/2"]
+
+
+def test_every_receiver_gets_the_rows_of_an_epoch(plan: EpochPlan) -> None:
+    metrics, spans = Receiver(), Receiver()
+    row = Progress(0, 0, end_offset=900)
+    record(plan, Frame(row), metrics, spans)
+    assert metrics.epochs == spans.epochs == [[asdict(row)]]
+
+
+def test_no_epoch_begins_while_the_pipeline_stops(plan: EpochPlan) -> None:
+    plan.stop_flag.touch()
+    frame, receiver = Frame(Progress(0, 0)), Receiver()
+    assert record(plan, frame, receiver) == []
+    assert not frame.was_run and receiver.epochs == []
+
+
+def test_a_failed_epoch_fails_its_query_unless_the_pipeline_stops(plan: EpochPlan) -> None:
+    """Stopping interrupts tasks, which is no failure."""
+
+    class Interrupted(Frame):
+        def collect(self) -> list[Row]:
+            plan.stop_flag.touch()
+            raise RuntimeError("interrupted")
+
+    receiver = Receiver()
+    with pytest.raises(RuntimeError, match="task failed"):
+        record(plan, Frame(failure=RuntimeError("task failed")), receiver)
+    assert record(plan, Interrupted(), receiver) == []
+    assert receiver.epochs == []
