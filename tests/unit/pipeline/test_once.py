@@ -15,7 +15,7 @@ from services.indexer.pipeline.config import PipelineSettings
 from services.indexer.pipeline.epoch import run_epoch
 from services.indexer.pipeline.plan import EpochPlan
 from services.indexer.pipeline.spark.scan import scan_planned
-from tests.builders import Placed, record_bytes
+from tests.builders import Placed, properties, record_bytes, write_log
 from tests.pipeline_runs import index_contents, queue_files
 from tests.unit.pipeline.keyed_log import FIRST_MS, LOG_FILE, SETTINGS, STEP_MS, indexed_offsets, write_keyed_log
 from tidemark.index.scan.scan_range import RangeProgress
@@ -62,10 +62,10 @@ def tasks(monkeypatch: pytest.MonkeyPatch) -> TasksHere:
 class Store:
     """A store whose log no pipeline has seen yet."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, placed: list[Placed] | None = None) -> None:
         self.root = root
         self.paths = StorePaths(root)
-        self.placed: list[Placed] = write_keyed_log(root, COUNT)
+        self.placed = placed or write_keyed_log(root, COUNT)
         self.paths.indexer.mkdir(parents=True)  # the entry point holds a lock in it
 
     def index(self, **settings: Any) -> MutableMapping[str, Any]:
@@ -106,6 +106,12 @@ def test_without_a_writer_the_log_is_indexed_up_to_its_torn_end(store: Store) ->
     assert finished["watermark"] == store.end
     assert (finished["records"], finished["keys"], finished["damages"]) == (COUNT, COUNT, 0)
     assert indexed_offsets(store.root) == [record.physical_offset for record in store.placed]
+
+
+def test_the_event_counts_records_and_their_keys(tmp_path: Path, tasks: TasksHere) -> None:
+    fields = [{"queue_offset": number, "properties": properties({"KEYS": "a b"})} for number in range(3)]
+    finished = Store(tmp_path, write_log(tmp_path / "commitlog", LOG_FILE, fields)).index()
+    assert (finished["records"], finished["keys"]) == (3, 6)
 
 
 def test_a_second_run_has_nothing_left_to_build(store: Store) -> None:
