@@ -66,7 +66,7 @@ def topics(writer: AdminWriter) -> Iterator[Topics]:
 
 
 def test_a_topic_is_created_with_the_writers_number_of_queues_unless_given(writer: AdminWriter, topics: Topics) -> None:
-    """In a request, 0 queues stand for the writer's default."""
+    """A request for 0 queues gets the default."""
     assert topics.create("orders") == AS_READ
     topics.create("orders", queues=4, attributes=BATCH_QUEUE)
     default, given = writer.requests
