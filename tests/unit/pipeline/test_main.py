@@ -136,6 +136,7 @@ def test_the_second_query_starts_when_every_shard_is_held(plan: EpochPlan) -> No
     waiting = threading.Thread(target=wait, args=(plan,), daemon=True)
     waiting.start()
     for lock in locks:
+        waiting.join(0.1)  # several checks
         assert waiting.is_alive()
         lock.acquire()
     waiting.join(20)

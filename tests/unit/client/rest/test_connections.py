@@ -8,13 +8,13 @@ import socket
 import ssl
 import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import orjson
 import pytest
 
 from tests.certificates import Authority
+from tests.unit.client.echo_service import echo_service
 from tests.unit.client.fake_service import until
 from tests.unit.client.rest.test_query import IdleServer
 from tests.unit.client.test_own_process import is_true_in_a_fork
@@ -26,52 +26,9 @@ TIMEOUT_S = 20
 PLAIN = Credentials()
 
 
-class Echo(BaseHTTPRequestHandler):
-    """Answers each request with its own parts, and with the number of its connection."""
-
-    protocol_version = "HTTP/1.1"
-
-    def _echo(self) -> None:
-        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        answer = {
-            "method": self.command,
-            "path": self.path,
-            "headers": {name.lower(): value for name, value in self.headers.items()},
-            "body": body.decode(),
-            "connection": self.client_address[1],
-        }
-        content = orjson.dumps(answer)
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(content)))
-        self.end_headers()
-        self.wfile.write(content)
-
-    do_GET = do_PUT = do_POST = _echo  # noqa: N815 - the base class's names
-
-    def log_message(self, *_: object) -> None:
-        pass
-
-
-@contextlib.contextmanager
-def serving(context: ssl.SSLContext | None = None) -> Iterator[str]:
-    """Serve host:port, with TLS if *context* is given."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Echo)
-    server.daemon_threads = True
-    if context is not None:
-        server.socket = context.wrap_socket(server.socket, server_side=True)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
-        yield f"127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
-
-
 @pytest.fixture
 def address() -> Iterator[str]:
-    with serving() as made:
+    with echo_service() as made:
         yield made
 
 
@@ -187,7 +144,7 @@ def test_a_service_with_tls_is_reached_by_https_alone(authority: Authority) -> N
     pair = authority.issue("query")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(pair.cert, pair.key)
-    with serving(context) as address:
+    with echo_service(context) as address:
         with connected(f"https://{address}", Credentials(ca=authority.ca)) as connections:
             assert connections.get("/x", {}, "*/*").status == 200
         with connected(f"http://{address}") as connections, pytest.raises(TlsFailedError, match="write https://"):
