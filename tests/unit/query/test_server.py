@@ -51,10 +51,11 @@ class Running(QueryServer):
         return not self.thread.is_alive()
 
     def end(self) -> None:
+        assert self._loop is not None
         self.client.close()
-        while not self.has_ended():
-            self.signal()
-            self.thread.join(0.2)
+        if not self.has_ended():
+            self._loop.call_soon_threadsafe(self.stop)
+        self.thread.join(WAIT_S)
 
 
 @pytest.fixture
