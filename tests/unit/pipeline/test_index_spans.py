@@ -13,7 +13,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from services.indexer.pipeline.index_spans import IndexSpans
-from services.indexer.pipeline.shards.shard_builder import Progress
+from services.indexer.pipeline.shards.shard_builder import ShardProgress
 from services.indexer.pipeline.traced_messages import Indexed
 
 TRACE_ID, PARENT_ID = 0xAB << 120 | 1, 0xCD << 56 | 2
@@ -44,7 +44,7 @@ def spans() -> Spans:
 
 
 def row(shard: int, *traced: Indexed, **fields: Any) -> dict[str, Any]:
-    return asdict(Progress(1, shard, traced=orjson.dumps(traced).decode() if traced else "", **fields))
+    return asdict(ShardProgress(1, shard, traced=orjson.dumps(traced).decode() if traced else "", **fields))
 
 
 def test_an_epoch_is_one_span_over_all_its_shards(spans: Spans) -> None:

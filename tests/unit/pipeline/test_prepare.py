@@ -12,7 +12,7 @@ import pytest
 
 from services.indexer.pipeline.plan import EpochPlan
 from services.indexer.pipeline.prepare import (
-    drop_what_is_behind,
+    drop_above,
     own_indexer,
     own_log_without_writer,
     prepare,
@@ -194,7 +194,7 @@ def test_units_and_keys_past_the_logs_end_are_dropped(built: EpochPlan, tmp_path
     build(plan_of(shorter, **SETTINGS))
     end = plan_of(shorter, **SETTINGS).limit
     assert end is not None
-    drop_what_is_behind(built, end, STORAGE)
+    drop_above(built, end, STORAGE)
     assert visible(built) == [end, end]
     assert queue_files(built.root) == queue_files(shorter)
     assert index_contents(built.root) == index_contents(shorter)
@@ -204,5 +204,5 @@ def test_a_mark_below_the_logs_end_is_not_raised(built: EpochPlan, placed: list[
     lower, end = placed[20].physical_offset, placed[60].physical_offset
     with marks_of(built) as marks:
         marks.set_back(QUEUES, lower)
-    drop_what_is_behind(built, end, STORAGE)
+    drop_above(built, end, STORAGE)
     assert visible(built) == [lower, end]

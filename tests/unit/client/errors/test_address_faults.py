@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import contextlib
 import socket
+import threading
 from collections.abc import Iterator
 
 import pytest
@@ -13,6 +15,24 @@ from tidemark.local.local_stack import free_port
 from tidemark.tls.credentials import Credentials
 
 PLAIN = Credentials()
+
+
+@contextlib.contextmanager
+def answering(answer: bytes) -> Iterator[str]:
+    """Run a server that sends *answer* to its first client, and yield its address."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(20)
+
+        def serve() -> None:
+            connection, _ = server.accept()
+            with connection:
+                connection.recv(100)
+                connection.sendall(answer)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        yield f"127.0.0.1:{server.getsockname()[1]}"
+        thread.join()
 
 
 @pytest.fixture(scope="module")
@@ -44,6 +64,36 @@ def test_a_refused_connection_is_a_fault_for_now() -> None:
     assert cause is not None
     assert not cause.is_final
     assert wrong_address(address, PLAIN) is None
+
+
+@pytest.mark.parametrize("answer", [b"HTTP", b"\x15\x03\x03" + bytes(9)], ids=["short", "a TLS alert"])
+def test_an_answer_that_may_be_a_writers_is_no_fault(answer: bytes) -> None:
+    """A server that ends may send a part of its answer; TLS has errors of its own."""
+    with answering(answer) as address:
+        assert look(address) is None
+
+
+@pytest.mark.parametrize(("answer", "is_http"), [(b"HTTP/1.1 400 Bad Request\r\n", True), (b"+OK ready\r\n", False)])
+def test_a_service_that_speaks_http_1_is_named(answer: bytes, is_http: bool) -> None:
+    """The query service's address is the most likely mistake."""
+    with answering(answer) as address:
+        cause = look(address)
+    assert ("HTTP/1, as the query service does" in str(cause)) is is_http
+    assert cause is not None
+
+
+@pytest.mark.parametrize(("number", "is_final"), [(socket.EAI_NONAME, True), (socket.EAI_AGAIN, False)])
+def test_an_unknown_host_is_final_unless_the_name_server_may_answer_later(
+    monkeypatch: pytest.MonkeyPatch, number: int, is_final: bool
+) -> None:
+    def resolve(*given: object, **more: object) -> None:
+        raise socket.gaierror(number, "no such host")
+
+    monkeypatch.setattr(socket, "getaddrinfo", resolve)
+    cause = look("writer.example:8081")
+    assert cause is not None
+    assert cause.is_final is is_final
+    assert "'writer.example' is unknown" in str(cause)
 
 
 @pytest.mark.parametrize("error", [WriterUnreachableError("no answer", size=3), DeadlineExceededError("too late")])

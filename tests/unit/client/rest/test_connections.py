@@ -18,7 +18,7 @@ from tests.unit.client.echo_service import echo_service
 from tests.unit.client.fake_service import until
 from tests.unit.client.rest.test_query import IdleServer
 from tests.unit.client.test_own_process import is_true_in_a_fork
-from tidemark.client.rest.connections import Asked, Connections
+from tidemark.client.rest.connections import Connections, SentRequest
 from tidemark.errors import ForkedProcessError, QueryUnreachableError, TlsFailedError
 from tidemark.tls.credentials import Credentials
 
@@ -41,7 +41,7 @@ def connected(url: str, credentials: Credentials = PLAIN, **options: Any) -> Ite
         connections.close()
 
 
-def echo(asked: Asked) -> Any:
+def echo(asked: SentRequest) -> Any:
     return orjson.loads(asked.answer().body)
 
 
@@ -116,7 +116,7 @@ def test_the_caller_may_say_whether_a_request_is_repeated(method: str) -> None:
     """The service closes the connection at its second request, without an answer."""
     server = IdleServer()
 
-    def request(*, is_repeatable: bool) -> Asked:
+    def request(*, is_repeatable: bool) -> SentRequest:
         if method == "GET":
             return connections.ask("/x", {}, "*/*", is_repeatable=is_repeatable)
         return connections.send("POST", "/x", None, "*/*", is_repeatable=is_repeatable)

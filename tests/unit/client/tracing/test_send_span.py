@@ -40,7 +40,10 @@ def test_the_span_ends_with_the_answer_and_names_the_place(program: Program) -> 
     assert span.attributes is not None
     assert span.attributes["messaging.batch.message_count"] == 2
     assert (span.attributes["server.address"], span.attributes["server.port"]) == ("10.0.0.1", 8081)
-    assert span.attributes["messaging.destination.partition.id"] == "3"
+    assert (span.attributes["messaging.destination.partition.id"], span.attributes["tidemark.queue_offset"]) == (
+        "3",
+        40,
+    )
 
 
 def test_a_failed_answer_is_the_spans_error(program: Program) -> None:

@@ -16,7 +16,7 @@ KINDS = ("intercept_unary_unary", "intercept_unary_stream", "intercept_stream_st
 def shown(bearer: Bearer, kind: str, metadata: list[tuple[str, str]] | None = None) -> Any:
     """Return the details of a call after the interceptor."""
     details = SimpleNamespace(
-        method="/m", timeout=3.0, metadata=metadata, credentials=None, wait_for_ready=True, compression=None
+        method="/m", timeout=3.0, metadata=metadata, credentials="call's", wait_for_ready=True, compression="gzip"
     )
     found, request = getattr(bearer, kind)(lambda details, request: (details, request), details, "request")
     assert request == "request"
@@ -28,6 +28,7 @@ def test_every_kind_of_call_shows_the_token_and_keeps_its_details(kind: str) -> 
     details = shown(Bearer(Credentials(token="secret")), kind, [("trace", "1")])
     assert details.metadata == [("trace", "1"), ("authorization", "Bearer secret")]
     assert (details.method, details.timeout, details.wait_for_ready) == ("/m", 3.0, True)
+    assert (details.credentials, details.compression) == ("call's", "gzip")
 
 
 def test_a_call_without_metadata_gets_the_token() -> None:

@@ -67,4 +67,5 @@ def test_links_share_one_connection_for_calls_and_topics(writer: FakeWriter, lin
     assert link.log_info().max_message_size_bytes == GREATEST
     assert link.topics.route("orders").write_queues == 4
     link.topics.close()
+    assert link.topics.route("orders").write_queues == 4
     assert link.log_info().max_message_size_bytes == GREATEST, "the channel is the link's own"

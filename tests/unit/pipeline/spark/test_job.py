@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, Row
 from structlog.testing import capture_logs
 
 from services.indexer.pipeline.plan import EpochPlan
-from services.indexer.pipeline.shards.shard_builder import Progress
+from services.indexer.pipeline.shards.shard_builder import ShardProgress
 from services.indexer.pipeline.spark import job
 from tests.builders import Placed
 from tests.pipeline_runs import plan_of
@@ -37,7 +37,7 @@ def plan(tmp_path: Path, placed: list[Placed]) -> EpochPlan:
 class Frame:
     """The rows of an epoch; collecting them runs its tasks."""
 
-    def __init__(self, *rows: Progress, failure: Exception | None = None) -> None:
+    def __init__(self, *rows: ShardProgress, failure: Exception | None = None) -> None:
         self._rows = rows
         self._failure = failure
         self.was_run = False
@@ -103,8 +103,8 @@ def test_the_package_is_importable_from_the_python_path_of_the_workers() -> None
 
 def test_an_epoch_is_one_event_over_all_its_shards(plan: EpochPlan) -> None:
     """Records are those of the queue shards, keys those of the key index, which is the last shard."""
-    queues = Progress(1, 0, end_offset=900, records=7, chunks=2, damages=1, term=4, held_s=1.5, executor="a/1")
-    keys = Progress(1, 1, end_offset=800, records=9, chunks=3, expired_files=2, term=5, held_s=2.5, executor="b/2")
+    queues = ShardProgress(1, 0, end_offset=900, records=7, chunks=2, damages=1, term=4, held_s=1.5, executor="a/1")
+    keys = ShardProgress(1, 1, end_offset=800, records=9, chunks=3, expired_files=2, term=5, held_s=2.5, executor="b/2")
     (event,) = record(plan, Frame(keys, queues))
     assert (event["event"], event["epoch"], event["follower"]) == ("epoch_finished", 7, 1)
     assert (event["watermark"], event["term"]) == (800, 5)
@@ -115,14 +115,14 @@ def test_an_epoch_is_one_event_over_all_its_shards(plan: EpochPlan) -> None:
 
 def test_every_receiver_gets_the_rows_of_an_epoch(plan: EpochPlan) -> None:
     metrics, spans = Receiver(), Receiver()
-    row = Progress(0, 0, end_offset=900)
+    row = ShardProgress(0, 0, end_offset=900)
     record(plan, Frame(row), metrics, spans)
     assert metrics.epochs == spans.epochs == [[asdict(row)]]
 
 
 def test_no_epoch_begins_while_the_pipeline_stops(plan: EpochPlan) -> None:
     plan.stop_flag.touch()
-    frame, receiver = Frame(Progress(0, 0)), Receiver()
+    frame, receiver = Frame(ShardProgress(0, 0)), Receiver()
     assert record(plan, frame, receiver) == []
     assert not frame.was_run and receiver.epochs == []
 

@@ -9,7 +9,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from services.writer.batch.batch import QueueKey
-from services.writer.log.background_chores import Keeper
+from services.writer.log.background_chores import BackgroundChores
 from services.writer.log.queue_offsets import QueueOffsets, Snapshot, load_snapshot
 from services.writer.log.segments import Segments
 from tidemark.errors import DiskFullError, FlushFailedError, StoreError
@@ -43,7 +43,7 @@ class Keeping:
         self.sync_error: StoreError | None = None
         self.syncs: list[bool] = []  # of the committed offset: True if the snapshot was saved before
         self.failures: list[StoreError] = []
-        self.keeper = Keeper(
+        self.keeper = BackgroundChores(
             self.segments,
             self._make_committed_durable,
             self.disk,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from services.writer.log.queue_offsets import QueueOffsets, Snapshot, save_snapshot
 from services.writer.retention.retention_thread import Retention
-from services.writer.retention.trusted_clock import AgeClock
+from services.writer.retention.trusted_clock import TrustedClock
 from services.writer.retention_policy import DiskUse, RetentionPolicy
 from tests.builders import STORE_MS, write_log
 from tests.marked import mark_durable
@@ -67,7 +67,7 @@ class OldLog:
             ask_for_snapshot=self._ask,
             on_deleted=self._tell,
             on_failure=self.failures.append,
-            clock=AgeClock(grace_ms=0, wall_ms=lambda: STORE_MS + 2 * HOUR_MS, running_ms=lambda: 0),
+            clock=TrustedClock(grace_ms=0, wall_ms=lambda: STORE_MS + 2 * HOUR_MS, running_ms=lambda: 0),
             look=look,
         )
         self.save_offsets(4 * SIZE)

@@ -8,11 +8,11 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from services.writer.admission.admission import Admission, Limits
+from services.writer.admission.admission import Admission, SizeLimits
 from services.writer.batch.batch import Batch
 from services.writer.config import WriterSettings
 from services.writer.rpc.append_times import AppendTimes
-from services.writer.rpc.commit_log_service import CommitLogService, Identity
+from services.writer.rpc.commit_log_service import CommitLogService, WriterIdentity
 from services.writer.rpc.committed_bytes import LogReader
 from services.writer.rpc.send_back import SendBack
 from services.writer.topics.topic_table import TopicTable
@@ -50,10 +50,10 @@ class Service:
         self.reader = LogReader(lambda: MappedFileQueue(store.segments.log.folder, SEGMENT_SIZE))
         self.rpc = CommitLogService(
             made,
-            Identity(store.term, STORE_HOST, "10.0.0.9:8081"),
+            WriterIdentity(store.term, STORE_HOST, "10.0.0.9:8081"),
             opened.log,
             topics,
-            Admission(Limits(made.max_message_size_bytes, SEGMENT_SIZE), STORE_HOST),
+            Admission(SizeLimits(made.max_message_size_bytes, SEGMENT_SIZE), STORE_HOST),
             self.reader,
             opened.counts,
             AppendTimes(0),
