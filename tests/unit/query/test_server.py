@@ -15,8 +15,9 @@ import httpx
 import pytest
 from structlog.testing import capture_logs
 
+from services.indexer.query import server
 from services.indexer.query.config import QuerySettings
-from services.indexer.query.server import QueryServer, serve
+from services.indexer.query.server import QueryServer
 from tests.built_store import BuiltStore
 from tests.unit.client.fake_service import until
 from tidemark.errors import StoreTooNewError
@@ -76,53 +77,60 @@ def start(root: Path) -> Iterator[Callable[..., Running]]:
         return servers[-1]
 
     yield run
-    for server in servers:
-        server.end()
+    for made in servers:
+        made.end()
 
 
 def test_the_event_of_the_start_has_the_bound_address(start: Callable[..., Running], root: Path) -> None:
     """With port 0, an operator or a test learns the port from it."""
     with capture_logs() as events:
-        server = start()
+        running = start()
     (started,) = (event for event in events if event["event"] == "query_started")
-    assert started["address"] == f"127.0.0.1:{server.client.base_url.port}"
+    assert started["address"] == f"127.0.0.1:{running.client.base_url.port}"
     assert (started["tls"], started["store_root"]) == (False, str(root))
 
 
 def test_at_a_stop_a_waiting_request_gets_the_messages_that_there_are(start: Callable[..., Running]) -> None:
-    server = start()
+    running = start()
     answers: list[httpx.Response] = []
     path = f"/v1/topics/orders/queues/0/messages?offset=1&wait_ms={LONG_MS}"
-    waiting = threading.Thread(target=lambda: answers.append(server.client.get(path)), daemon=True)
+    waiting = threading.Thread(target=lambda: answers.append(running.client.get(path)), daemon=True)
     waiting.start()
-    until(lambda: server._facade.watcher.waiting)
-    server.signal()
+    until(lambda: running._facade.watcher.waiting)
+    running.signal()
     waiting.join(WAIT_S)
     (answer,) = answers
     assert (answer.status_code, answer.json()["messages"], answer.json()["next_offset"]) == (200, [], 1)
-    until(server.has_ended)
+    until(running.has_ended)
 
 
 def test_a_draining_server_reports_not_ready_and_serves_until_a_second_signal(start: Callable[..., Running]) -> None:
     """A load balancer needs the time to send requests elsewhere."""
-    server = start(drain_ms=LONG_MS)
-    assert server.client.get("/readyz").status_code == 200
-    server.signal()
-    until(lambda: server.client.get("/readyz").status_code == 503)
-    assert server.client.get("/v1/watermark").status_code == 200
-    assert not server.has_ended()
-    server.signal()
-    until(server.has_ended)
+    running = start(drain_ms=LONG_MS)
+    assert running.client.get("/readyz").status_code == 200
+    running.signal()
+    until(lambda: running.client.get("/readyz").status_code == 503)
+    assert running.client.get("/v1/watermark").status_code == 200
+    assert not running.has_ended()
+    running.signal()
+    until(running.has_ended)
 
 
 def test_a_draining_server_stops_when_its_time_is_over(start: Callable[..., Running]) -> None:
-    server = start(drain_ms=1)
-    server.signal()
-    until(server.has_ended)
+    running = start(drain_ms=1)
+    running.signal()
+    until(running.has_ended)
 
 
-def test_a_store_of_a_newer_program_is_refused_before_anything_is_opened(root: Path) -> None:
+def test_a_store_of_a_newer_program_is_refused_before_anything_is_opened(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise AssertionError("the store is opened")
+
+    monkeypatch.setattr(server, "limit_memory", fail)
+    monkeypatch.setattr(server, "QueryServer", fail)
     version = {"version": {"major": 2, "minor": 0}, "written_by": "tidemark of the future"}
     (root / "tidemark" / "format").write_text(json.dumps(version))
     with pytest.raises(StoreTooNewError):
-        serve(QuerySettings(store_root=root))
+        server.serve(QuerySettings(store_root=root))
