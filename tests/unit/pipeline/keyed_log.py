@@ -9,7 +9,8 @@ import numpy as np
 
 from tests.builders import Placed, properties, write_log
 from tests.pipeline_runs import index_contents
-from tidemark.format.index_file import ENTRY, HEADER_SIZE, decode_header, entry_at
+from tidemark.format.index_file import decode_header, entry_at
+from tidemark.format.index_layout import ENTRY, HEADER_SIZE
 
 LOG_FILE = 8192
 SLOTS, ENTRIES = 16, 40  # 39 keys a file

@@ -33,7 +33,7 @@ def part_of(carried: Sequence[dict[str, str]], *, base_offset: int = BASE) -> Lo
 
 def reported(messages: TracedMessages) -> list[Indexed]:
     """Return the messages as the driver receives them, in a row of progress."""
-    return parse_indexed(messages.told())
+    return parse_indexed(messages.to_json())
 
 
 def test_a_row_of_progress_names_the_place_and_the_times_of_each_traced_message() -> None:
@@ -80,5 +80,5 @@ def test_an_epoch_without_traced_messages_reports_an_empty_text() -> None:
     messages = TracedMessages(100)
     messages.look(nothing_at(BASE), began_ns=1)
     messages.look(part_of([{}, {"KEYS": "k"}]), began_ns=1)
-    assert messages.told() == ""
+    assert messages.to_json() == ""
     assert reported(messages) == []

@@ -96,7 +96,7 @@ def test_at_a_stop_a_waiting_request_gets_the_messages_that_there_are(start: Cal
     path = f"/v1/topics/orders/queues/0/messages?offset=1&wait_ms={LONG_MS}"
     waiting = threading.Thread(target=lambda: answers.append(running.client.get(path)), daemon=True)
     waiting.start()
-    until(lambda: running._facade.watcher.waiting)
+    until(lambda: running._state.watcher.waiting)
     running.signal()
     waiting.join(WAIT_S)
     (answer,) = answers

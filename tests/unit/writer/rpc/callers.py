@@ -25,5 +25,5 @@ def call_with_rights(folder: Path, actions: list[str], *resources: str) -> None:
     files = AccessFolder(folder)
     token = files.principal("limited")
     files.rule("limited", actions, *resources)
-    access = ReloadedFiles(AccessFile(files.path), every_ms=10_000, tell=lambda _: None)
+    access = ReloadedFiles(AccessFile(files.path), every_ms=10_000, on_reload=lambda _: None)
     CALLER.set(Guard(access, RateLimits(), None).admit(Presented(token, None), address="10.0.0.1", action="Call"))

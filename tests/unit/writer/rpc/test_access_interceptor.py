@@ -75,7 +75,7 @@ class Access:
     def __init__(self, folder: Path) -> None:
         self.files = AccessFolder(folder)
         self.lines = Lines()
-        self.loaded = ReloadedFiles(AccessFile(self.files.path), every_ms=10_000, tell=lambda _: None)
+        self.loaded = ReloadedFiles(AccessFile(self.files.path), every_ms=10_000, on_reload=lambda _: None)
         guard = Guard(self.loaded, RateLimits(), Audit(self.lines, service="writer", repeat_ms=60_000))
         self.interceptor = AccessInterceptor(guard, store_name=STORE)
         self.passed: list[str] = []

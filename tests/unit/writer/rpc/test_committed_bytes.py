@@ -68,7 +68,7 @@ def test_deleted_file_is_held_open_until_it_is_let_go(tmp_path: Path, reader: Lo
     assert read(reader, 0, 2) == b"aa"
     (tmp_path / file_name(0)).unlink()
     assert read(reader, 0, 2) == b"aa"
-    reader.let_go()
+    reader.close_deleted()
     assert read(reader, 0, 2) == b""
     assert read(reader, FILE_SIZE, FILE_SIZE + 2) == b"bb"
 
@@ -76,4 +76,4 @@ def test_deleted_file_is_held_open_until_it_is_let_go(tmp_path: Path, reader: Lo
 def test_closed_reader_ignores_a_later_deletion(tmp_path: Path, reader: LogReader) -> None:
     """Retention may delete a last file while the writer stops."""
     reader.close()
-    reader.let_go()
+    reader.close_deleted()

@@ -28,7 +28,7 @@ def files_of(folder: Path, pair: Pair, client_ca: Path | None = None) -> tuple[P
     pair.put(files)
     auth = ClientAuth.NONE if client_ca is None else ClientAuth.REQUIRED
     return files, Reloading(
-        ServerFiles(files.cert, files.key, client_ca, auth), every_ms=10_000, tell=lambda fault: None
+        ServerFiles(files.cert, files.key, client_ca, auth), every_ms=10_000, on_reload=lambda fault: None
     )
 
 
