@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from typing import TypeVar
 
@@ -13,6 +14,7 @@ from tidemark.settings.registry import variable
 from tidemark.settings.unknown import unknown_settings
 
 _Settings = TypeVar("_Settings", bound=BaseSettings)
+_FIELD = re.compile(r"\b[a-z]+(?:_[a-z]+)+\b")  # a word of several parts, so that no English word is meant
 
 
 class SettingsRefusedError(Exception):
@@ -36,7 +38,7 @@ def read_settings(service: str, settings: type[_Settings], arguments: Sequence[s
     try:
         read = settings() if arguments is None else CliApp.run(settings, cli_args=list(arguments))
     except ValidationError as error:
-        lines = faults_of(error)
+        lines = faults_of(error, settings)
     except SettingsError as error:
         lines = [str(error)]
     lines += unknown_settings(os.environ)
@@ -45,9 +47,20 @@ def read_settings(service: str, settings: type[_Settings], arguments: Sequence[s
     return read
 
 
-def faults_of(error: ValidationError) -> list[str]:
-    """Format one line per fault with the setting's environment name. The text of *error* itself contains values."""
+def faults_of(error: ValidationError, settings: type[BaseSettings]) -> list[str]:
+    """Format one line per fault with the environment names of settings. The text of *error* itself contains values."""
     return [
-        ": ".join([*([variable("_".join(map(str, fault["loc"])))] if fault["loc"] else []), fault["msg"]])
+        ": ".join(
+            [*([variable("_".join(map(str, fault["loc"])))] if fault["loc"] else []), _text(fault["msg"], settings)]
+        )
         for fault in error.errors(include_url=False, include_input=False)
     ]
+
+
+def _text(message: str, settings: type[BaseSettings]) -> str:
+    """Return pydantic's *message* with environment names in place of fields, for a fault of several settings."""
+
+    def named(field: re.Match[str]) -> str:
+        return variable(field[0]) if field[0] in settings.model_fields else field[0]
+
+    return _FIELD.sub(named, message.removeprefix("Value error, "))

@@ -101,5 +101,7 @@ def _settings_of(readers: tuple[Reader, ...], options: list[str], *, is_file: bo
             try:
                 shown[reader.value] = effective(settings, options if reader in _WITH_OPTIONS else None, given=given)
             except ValidationError as error:
-                raise ArgumentIllegalError(f"{reader} would not start: {'; '.join(faults_of(error))}") from error
+                raise ArgumentIllegalError(
+                    f"{reader} would not start: {'; '.join(faults_of(error, settings))}"
+                ) from error
     return shown
