@@ -66,7 +66,7 @@ class WatermarkReader:
             self._checkpoint_inode = _inode(self._paths.checkpoint)
             try:
                 self._checkpoint = Checkpoint.open_read_only(self._paths.checkpoint)
-            except (FileNotFoundError, ValueError):  # missing, or not at its full size yet
+            except (FileNotFoundError, CorruptStoreError):  # missing, or not at its full size yet
                 self._checkpoint = None
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tidemark.errors import CorruptStoreError
 from tidemark.store import wake
 from tidemark.store.checkpoint import Checkpoint
 from tidemark.store.originals.terms import Term, TermsFile
@@ -47,7 +48,7 @@ class CommittedOffset:
     def _open(self) -> bool:
         try:
             self._checkpoint = Checkpoint.open_read_only(self._path)
-        except (FileNotFoundError, ValueError):
+        except (FileNotFoundError, CorruptStoreError):  # missing, or not at its full size yet
             return False
         self._address = self._checkpoint.committed_word_address()
         return True

@@ -77,6 +77,19 @@ def test_the_offset_of_the_running_term_is_read_after_each_commit(committed: Com
         assert committed.read() == physical_offset
 
 
+@pytest.mark.parametrize("size", [0, 40])
+def test_a_checkpoint_that_has_not_its_full_size_yet_has_nothing_committed(
+    plan: EpochPlan, committed: CommittedOffset, writer: Writer, size: int
+) -> None:
+    """The writer creates the file before it sets its size."""
+    writer.begin_term(0)
+    plan.paths.checkpoint.write_bytes(bytes(size))
+    assert committed.read() == 0
+    plan.paths.checkpoint.unlink()
+    writer.commit(700)
+    assert committed.read() == 700
+
+
 def test_an_offset_from_before_a_reboot_does_not_count_until_the_next_term(
     committed: CommittedOffset, writer: Writer
 ) -> None:

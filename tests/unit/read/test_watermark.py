@@ -71,6 +71,20 @@ def test_committed_is_the_confirm_offset_of_this_boot(paths: StorePaths) -> None
     assert (read(paths).committed_offset, read(paths).lag_bytes) == (200, 0)
 
 
+@pytest.mark.parametrize("size", [0, 40])
+def test_a_checkpoint_that_has_not_its_full_size_yet_is_not_read(paths: StorePaths, size: int) -> None:
+    """The writer creates the file before it sets its size."""
+    write_terms(paths, f"1 0 {machine_boot_id()}")
+    marks_of(paths, 200, term=1)
+    paths.checkpoint.write_bytes(bytes(size))
+    reader = WatermarkReader(paths)
+    reader.refresh()
+    assert reader.read().committed_offset == 200
+    write_confirm(paths, 500)
+    reader.refresh()
+    assert reader.read().committed_offset == 500
+
+
 def test_after_a_reboot_only_durable_marks_count(paths: StorePaths) -> None:
     """Queue files may lack unsynced data, and the confirm offset is invalid before the next term."""
     write_terms(paths, "1 0 another-boot")

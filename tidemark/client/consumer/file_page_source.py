@@ -103,7 +103,7 @@ class FilePulls:
         self._watch: FileWatch | None = None
         with contextlib.suppress(OSError):  # inotify is not available: check at intervals
             self._watch = FileWatch()
-        self._is_told = False
+        self._is_watching = False
         self.unreachable: tuple[float, UnavailableError] | None = None
 
     def want(self, queue: TopicQueue, offset: int | str) -> None:
@@ -129,9 +129,11 @@ class FilePulls:
             if found or left_s <= 0:
                 break
             descriptors = [self._watch.descriptor] if self._watch is not None else []
-            told = self._bell.wait(descriptors, min(left_s, _RECHECK_S if self._is_told else _LOOK_S))
-            if told and self._watch is not None:
+            ready = self._bell.wait(descriptors, min(left_s, _RECHECK_S if self._is_watching else _LOOK_S))
+            if ready.descriptors and self._watch is not None:
                 self._watch.take()
+            if ready.has_rung:
+                break
         for seen in found:
             self.drop(seen.queue)
             yield seen
@@ -161,10 +163,10 @@ class FilePulls:
         return FileFetched(queue, start, result, self._store.first_offset(*queue))
 
     def _watch_marks(self) -> None:
-        if not self._is_told and self._watch is not None:
+        if not self._is_watching and self._watch is not None:
             with contextlib.suppress(OSError):  # the file does not exist yet
                 self._watch.watch(self._store.paths.marks)
-                self._is_told = True
+                self._is_watching = True
 
     def failed(self, error: UnavailableError) -> None:
         """Raise *error*: files are never unavailable."""

@@ -160,7 +160,7 @@ class Fetcher:
         if self._failures:
             timeout_s = min(timeout_s, self._not_before - time.monotonic())
         by_descriptor = {pull.asked.fileno(): pull for pull in self._pulls}
-        return [by_descriptor[descriptor] for descriptor in self._bell.wait(by_descriptor, timeout_s)]
+        return [by_descriptor[descriptor] for descriptor in self._bell.wait(by_descriptor, timeout_s).descriptors]
 
     def wake(self) -> None:
         """End a wait of `fetched`. Called from another thread."""

@@ -6,6 +6,14 @@ import contextlib
 import select
 import socket
 from collections.abc import Iterable
+from typing import NamedTuple
+
+
+class Ready(NamedTuple):
+    """The end of a wait. descriptors: the readable ones; has_rung: `ring` was called."""
+
+    descriptors: list[int]
+    has_rung: bool
 
 
 class Bell:
@@ -21,17 +29,18 @@ class Bell:
         with contextlib.suppress(OSError):  # the buffer is already full, or the bell is closed
             self._hand.send(b"\0")
 
-    def wait(self, descriptors: Iterable[int], timeout_s: float) -> list[int]:
-        """Return those of *descriptors* that are readable; [] after *timeout_s* or `ring`."""
+    def wait(self, descriptors: Iterable[int], timeout_s: float) -> Ready:
+        """Wait until a descriptor is readable, `ring`, or *timeout_s* is over."""
         poll = select.poll()
         poll.register(self._ear, select.POLLIN)
         for descriptor in descriptors:
             poll.register(descriptor, select.POLLIN)
         ready = [descriptor for descriptor, _ in poll.poll(max(0.0, timeout_s) * 1000)]
-        if self._ear.fileno() in ready:
+        has_rung = self._ear.fileno() in ready
+        if has_rung:
             ready.remove(self._ear.fileno())
             self._ear.recv(4096)
-        return ready
+        return Ready(ready, has_rung)
 
     def close(self) -> None:
         """Close both sockets."""

@@ -165,3 +165,13 @@ def test_an_offset_that_may_be_committed_is_waited_for(store: BuiltStore, pulls_
 def test_files_are_never_unavailable(pulls: FilePulls) -> None:
     with pytest.raises(QueryUnreachableError):
         pulls.failed(QueryUnreachableError("from another source"))
+
+
+def test_wake_ends_a_wait_for_messages(pulls: FilePulls) -> None:
+    """A consumer that is closed or cancelled does not wait for the end of its poll."""
+    pulls.want(ORDERS, 5)
+    waiting = threading.Thread(target=lambda: list(pulls.fetched(600.0)), daemon=True)
+    waiting.start()
+    pulls.wake()
+    waiting.join(SOON_S)
+    assert not waiting.is_alive()

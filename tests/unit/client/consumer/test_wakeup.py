@@ -30,12 +30,12 @@ def test_a_readable_descriptor_ends_the_wait_and_is_named(
 ) -> None:
     near, far = pair
     far.send(b"x")
-    assert bell.wait([near.fileno(), far.fileno()], GENEROUS_S) == [near.fileno()]
+    assert bell.wait([near.fileno(), far.fileno()], GENEROUS_S) == ([near.fileno()], False)
 
 
 def test_nothing_is_named_after_the_timeout(bell: Bell, pair: tuple[socket.socket, socket.socket]) -> None:
-    assert bell.wait([pair[0].fileno()], 0.01) == []
-    assert bell.wait([pair[0].fileno()], -1.0) == [], "a deadline that has passed waits not at all"
+    assert bell.wait([pair[0].fileno()], 0.01) == ([], False)
+    assert bell.wait([pair[0].fileno()], -1.0) == ([], False), "a deadline that has passed waits not at all"
 
 
 def test_a_ring_of_another_thread_ends_the_wait(bell: Bell) -> None:
@@ -53,9 +53,9 @@ def test_a_ring_before_the_wait_is_not_lost_and_counts_once(
     near, far = pair
     for _ in range(3):
         bell.ring()
-    assert bell.wait([], GENEROUS_S) == []
+    assert bell.wait([], GENEROUS_S) == ([], True)
     far.send(b"x")
-    assert bell.wait([near.fileno()], 0.0) == [near.fileno()]
+    assert bell.wait([near.fileno()], 0.0) == ([near.fileno()], False)
 
 
 def test_a_ring_beside_a_readable_descriptor_names_the_descriptor_only(
@@ -64,7 +64,7 @@ def test_a_ring_beside_a_readable_descriptor_names_the_descriptor_only(
     near, far = pair
     far.send(b"x")
     bell.ring()
-    assert bell.wait([near.fileno()], GENEROUS_S) == [near.fileno()]
+    assert bell.wait([near.fileno()], GENEROUS_S) == ([near.fileno()], True)
 
 
 def test_rings_never_block_and_are_harmless_after_the_end() -> None:
