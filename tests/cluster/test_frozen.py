@@ -23,7 +23,7 @@ Tell = Callable[[str], None]
 _AWAKE_S = 3.0
 
 
-def test_a_frozen_task_is_replaced_and_refused_when_it_wakes(run: FollowRun, tell: Tell) -> None:
+def test_a_frozen_cluster_task_is_replaced_and_refused_when_it_resumes(run: FollowRun, tell: Tell) -> None:
     """The process that builds shard 0 hangs, its executor does not: Spark notices nothing."""
     run.wait_for_epoch()
     task = holder_of(run.stack.data, 0)
@@ -34,7 +34,7 @@ def test_a_frozen_task_is_replaced_and_refused_when_it_wakes(run: FollowRun, tel
     run.finish(may_go_back=True)  # the one write during which it was frozen
 
 
-def test_a_frozen_executor_is_replaced_and_refused_when_it_wakes(run: FollowRun, tell: Tell) -> None:
+def test_a_frozen_executor_is_replaced_and_refused_when_it_resumes(run: FollowRun, tell: Tell) -> None:
     """As with a machine that hangs, nothing of it answers, until all of it continues at once."""
     (executor,) = run.cluster.worker_of(pid_of(run.wait_for_epoch()["executors"][0])).executors()
     _freeze_and_wake(run, parts_of(executor), tell, "an executor")

@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.exhaustive, pytest.mark.timeout(900
 Tell = Callable[[str], None]
 
 
-def test_workers_killed_with_their_executors(run: FollowRun, tell: Tell) -> None:
+def test_killed_workers_are_replaced_with_their_executors(run: FollowRun, tell: Tell) -> None:
     """One worker is killed, and when it is back, the other one, which has all executors by then."""
     first, second = run.cluster.workers
     first.kill()
@@ -33,7 +33,7 @@ def test_workers_killed_with_their_executors(run: FollowRun, tell: Tell) -> None
     run.finish()
 
 
-def test_an_executor_killed(run: FollowRun, tell: Tell) -> None:
+def test_a_killed_executor_is_replaced(run: FollowRun, tell: Tell) -> None:
     """Its worker starts another one."""
     (executor,) = run.cluster.worker_of(pid_of(run.wait_for_epoch()["executors"][0])).executors()
     signal_all(parts_of(executor), signal.SIGKILL)
@@ -41,7 +41,7 @@ def test_an_executor_killed(run: FollowRun, tell: Tell) -> None:
     run.finish()
 
 
-def test_a_driver_killed(run: FollowRun, tell: Tell) -> None:
+def test_a_killed_driver_is_replaced(run: FollowRun, tell: Tell) -> None:
     """Its Python process is killed, then its JVM, then both: the tasks end, and the next driver continues."""
     for victims in ("python", "jvm", "both"):
         before = _python_of_executors(run)
@@ -55,7 +55,7 @@ def test_a_driver_killed(run: FollowRun, tell: Tell) -> None:
     run.finish()
 
 
-def test_a_master_killed_and_started(run: FollowRun, tell: Tell) -> None:
+def test_the_pipeline_continues_over_a_restart_of_the_master(run: FollowRun, tell: Tell) -> None:
     """The followers do not need it; the new master knows workers and application, and replaces an executor."""
     run.cluster.master.kill()
     run.wait_for_epoch()

@@ -50,7 +50,7 @@ def followed(tmp_path: Path, cluster: Standalone) -> Path:
     return stack.data
 
 
-def test_it_makes_the_followers_bytes_also_when_an_executor_is_killed(
+def test_a_cluster_rebuild_gives_the_followers_bytes_even_with_a_killed_executor(
     followed: Path, cluster: Standalone, tmp_path: Path, tell: Callable[[str], None]
 ) -> None:
     """Ranges are scanned concurrently, each shard is built by a task; those of a killed executor start again."""

@@ -79,7 +79,7 @@ def test_dialogs_are_accessible(look: Look, damaged_url: str, dark: bool) -> Non
     assert found_by_axe(page) == []
 
 
-def test_the_theme_can_be_chosen_against_the_systems(look: Look, url: str) -> None:
+def test_the_chosen_theme_overrides_that_of_the_system(look: Look, url: str) -> None:
     """The choice is kept."""
     page = look(url, dark=True)
     ground = "getComputedStyle(document.body).backgroundColor"

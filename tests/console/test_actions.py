@@ -36,7 +36,7 @@ def test_a_topic_is_created_by_a_real_writer(look: Look, tmp_path: Path) -> None
         assert client.get("/v1/topics/batches").json()["write_queues"] == 3
 
 
-def test_without_a_writer_creating_says_what_to_do(look: Look, url: str) -> None:
+def test_creating_a_topic_without_a_writer_names_a_remedy(look: Look, url: str) -> None:
     page = look(url, "#/topics")
     page.main.locator("summary").click()
     page.main.get_by_label("Name").fill("new")
@@ -44,7 +44,7 @@ def test_without_a_writer_creating_says_what_to_do(look: Look, url: str) -> None
     expect(page.main.get_by_role("alert")).to_contain_text("TIDEMARK_WRITER_ADDRESS")
 
 
-def test_a_group_is_reset_once_it_is_confirmed(look: Look, url: str) -> None:
+def test_a_group_is_reset_after_confirmation(look: Look, url: str) -> None:
     """The dialog shows the changes first; nothing changes before the confirmation."""
     page = look(url, "#/group?name=billing")
     page.button("Reset queue 0 of orders").click()
@@ -59,7 +59,7 @@ def test_a_group_is_reset_once_it_is_confirmed(look: Look, url: str) -> None:
     expect(page.main.locator("td", has_text="50").last).to_be_visible()
 
 
-def test_another_choice_takes_the_confirmation_away(look: Look, url: str) -> None:
+def test_changing_the_reset_target_withdraws_the_confirmation(look: Look, url: str) -> None:
     """An operator must not confirm unseen changes."""
     page = look(url, "#/group?name=billing")
     page.button("Reset orders").click()
@@ -83,7 +83,7 @@ def test_a_group_with_members_is_not_reset(look: Look, url: str) -> None:
     assert httpx.get(f"{url}{OFFSET}").json()["offset"] == 20
 
 
-def test_a_service_that_is_gone_is_told_and_comes_back_by_itself(look: Look, store: BuiltStore) -> None:
+def test_an_unreachable_service_is_reported_and_recovers_without_reload(look: Look, store: BuiltStore) -> None:
     """The overview does not need a reload."""
     with serve_query(store.root) as client:
         url, port = str(client.base_url), client.base_url.port
@@ -96,7 +96,7 @@ def test_a_service_that_is_gone_is_told_and_comes_back_by_itself(look: Look, sto
         expect(banner).to_be_hidden()
 
 
-def test_nobody_asks_while_the_page_is_hidden(look: Look, url: str) -> None:
+def test_a_hidden_page_sends_no_requests(look: Look, url: str) -> None:
     """Requests resume when the page is shown."""
     page = look(url, "#/")
     asked: list[str] = []

@@ -38,7 +38,7 @@ def copied(page: Watched, kind: str, *, last: bool = False) -> str:
 
 
 @pytest.mark.parametrize("kind", RUNNERS)
-def test_a_message_is_asked_for_alone(look: Look, url: str, tmp_path: Path, kind: str) -> None:
+def test_a_copied_command_requests_one_message(look: Look, url: str, tmp_path: Path, kind: str) -> None:
     """The request has its queue and offset."""
     if kind == "curl" and shutil.which("curl") is None:
         pytest.skip("no curl")
@@ -52,7 +52,9 @@ def test_a_message_is_asked_for_alone(look: Look, url: str, tmp_path: Path, kind
 
 @pytest.mark.parametrize("kind", RUNNERS)
 @pytest.mark.parametrize("text", TEXTS)
-def test_a_hostile_key_is_only_a_key(look: Look, hostile_url: str, tmp_path: Path, kind: str, text: str) -> None:
+def test_a_hostile_key_in_a_copied_command_is_only_text(
+    look: Look, hostile_url: str, tmp_path: Path, kind: str, text: str
+) -> None:
     """Quotes, substitutions and line feeds reach the service unchanged, and it finds no key with a space."""
     if kind == "curl" and shutil.which("curl") is None:
         pytest.skip("no curl")
@@ -65,7 +67,7 @@ def test_a_hostile_key_is_only_a_key(look: Look, hostile_url: str, tmp_path: Pat
     assert run(kind, copied(page, kind), folder)["messages"] == []
 
 
-def test_words_survive_shell_and_python(look: Look, url: str) -> None:
+def test_copied_words_are_quoted_for_shell_and_python(look: Look, url: str) -> None:
     """Only the quoting is tested, also of characters that a URL would escape."""
     texts = [*TEXTS, "a\nb\tc", "ü€😀", "\\u0041", "", "-n", "$HOME", QUOTES * 3]
     page = look(url)

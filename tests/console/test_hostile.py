@@ -28,7 +28,7 @@ def assert_only_text(page: Watched) -> None:
     assert all(link.startswith("#/") for link in links)
 
 
-def tell_hostile_topics(page: Watched) -> None:
+def add_hostile_topics(page: Watched) -> None:
     """Put hostile names into the list of topics: this service omits them, but another one, or a proxy, may not."""
 
     def add(route: Route) -> None:
@@ -54,7 +54,7 @@ def test_every_message_opens_in_every_view(look: Look, hostile_url: str) -> None
     assert page.page.evaluate("({}).polluted") is None
 
 
-def test_what_is_shown_is_what_was_sent(look: Look, hostile_url: str) -> None:
+def test_hostile_bodies_are_shown_unchanged(look: Look, hostile_url: str) -> None:
     """Every character is compared."""
     page = look(hostile_url, f"#/messages?topic={TOPIC}&queue=0&value=0")
     for number, text in ((0, MARKUP), (1, SCRIPT), (4, QUOTES)):
@@ -64,7 +64,7 @@ def test_what_is_shown_is_what_was_sent(look: Look, hostile_url: str) -> None:
         page.main.locator(".opener").nth(number).click()
 
 
-def test_characters_that_cannot_be_seen_are_shown(look: Look, hostile_url: str) -> None:
+def test_invisible_characters_are_shown(look: Look, hostile_url: str) -> None:
     """They are direction marks, zero-width characters and NULs, in the row and in its detail."""
     page = look(hostile_url, f"#/messages?topic={TOPIC}&queue=0&value=3&open=x")
     row = page.main.locator("tr.opens").first
@@ -79,7 +79,7 @@ def test_characters_that_cannot_be_seen_are_shown(look: Look, hostile_url: str) 
 def test_lists_show_hostile_names_as_text(look: Look, hostile_url: str, place: str) -> None:
     """The lists are of topics, groups and reasons of damage."""
     page = look(hostile_url)
-    tell_hostile_topics(page)
+    add_hostile_topics(page)
     page.go(place)
     page.page.wait_for_timeout(300)
     if place in ("#/topics", "#/groups", "#/damage"):
@@ -87,10 +87,10 @@ def test_lists_show_hostile_names_as_text(look: Look, hostile_url: str, place: s
     assert_only_text(page)
 
 
-def test_links_to_hostile_names_lead_to_a_refusal(look: Look, hostile_url: str) -> None:
+def test_links_to_hostile_names_show_a_refusal(look: Look, hostile_url: str) -> None:
     """A topic that no path can name is refused before a request is sent."""
     page = look(hostile_url)
-    tell_hostile_topics(page)
+    add_hostile_topics(page)
     page.go("#/topics")
     for text in (MARKUP, LINK):
         page.main.get_by_role("link", name=text, exact=True).click()
@@ -134,7 +134,7 @@ def test_hostile_parameters_of_the_url_are_only_text(look: Look, hostile_url: st
 @pytest.mark.parametrize(
     "place", [MARKUP, "/constructor", "/__proto__?x=1", f"/{LINK}", "//evil.example/", "/topics/../x"]
 )
-def test_a_page_that_there_is_not_says_so(look: Look, hostile_url: str, place: str) -> None:
+def test_an_unknown_page_is_reported(look: Look, hostile_url: str, place: str) -> None:
     """This includes names of built-in object properties."""
     page = look(hostile_url, "#/topics")
     page.page.evaluate("hash => { location.hash = hash }", f"#{place}" if place.startswith("/") else f"#/{place}")
@@ -142,7 +142,7 @@ def test_a_page_that_there_is_not_says_so(look: Look, hostile_url: str, place: s
     assert_only_text(page)
 
 
-def test_hostile_text_in_go_to_leads_nowhere_else(look: Look, hostile_url: str) -> None:
+def test_hostile_text_in_the_go_to_field_stays_in_the_console(look: Look, hostile_url: str) -> None:
     """The browser stays in the console, whatever is typed."""
     page = look(hostile_url)
     for text in (MARKUP, LINK, "//evil.example", "../../x", QUOTES):

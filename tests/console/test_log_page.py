@@ -48,7 +48,7 @@ def test_files_are_drawn_to_scale(look: Look, store: BuiltStore, url: str) -> No
     assert len(widths(page, ".files rect.blank")) == 1
 
 
-def test_marks_tell_their_numbers(look: Look, store: BuiltStore, url: str) -> None:
+def test_offset_marks_show_their_numbers(look: Look, store: BuiltStore, url: str) -> None:
     """An unknown flushed offset has no mark."""
     page = look(url, "#/log")
     lanes = [text.split() for text in page.main.locator(".lane-row").all_inner_texts()]
@@ -56,7 +56,7 @@ def test_marks_tell_their_numbers(look: Look, store: BuiltStore, url: str) -> No
     assert lanes == [["Written", end], ["Flushed", "–"], ["Committed", end], ["Indexed", end]]
 
 
-def test_records_are_drawn_to_scale_and_lead_to_their_messages(look: Look, url: str) -> None:
+def test_records_are_drawn_to_scale_and_link_to_their_messages(look: Look, url: str) -> None:
     """A click leads there, and so do Tab, arrow key and Enter."""
     page = look(url, "#/log?from=0")
     blocks = page.main.locator("svg.records a")
@@ -69,7 +69,7 @@ def test_records_are_drawn_to_scale_and_lead_to_their_messages(look: Look, url: 
     expect(page.main.locator("tr.detail pre")).to_contain_text('"n": 1')
 
 
-def test_the_drawing_stands_there_as_a_table_too(look: Look, store: BuiltStore, url: str) -> None:
+def test_the_drawing_is_also_shown_as_a_table(look: Look, store: BuiltStore, url: str) -> None:
     """Each piece is a row: the sizes add up to the whole log."""
     page = look(url, "#/log?from=0")
     for summary in page.main.locator("summary").all():
@@ -90,7 +90,7 @@ def test_damage_is_marked_in_the_log(look: Look, damaged: tuple[str, Written]) -
     assert name.startswith(f"{place:,}, {size:,} B: orders/0 at 50, ") and name.endswith("damaged: BODY_CRC")
 
 
-def test_a_damaged_place_is_shown_byte_by_byte(look: Look, damaged: tuple[str, Written], store: BuiltStore) -> None:
+def test_a_damaged_record_is_shown_byte_by_byte(look: Look, damaged: tuple[str, Written], store: BuiltStore) -> None:
     """The record is marked, with the bytes before and after it."""
     url, (place, *_) = damaged
     page = look(url, "#/damage")
@@ -102,5 +102,5 @@ def test_a_damaged_place_is_shown_byte_by_byte(look: Look, damaged: tuple[str, W
     assert len(page.main.locator("pre").text_content() or "") > len(marked)
 
 
-def test_without_damage_the_page_says_so(look: Look, url: str) -> None:
+def test_the_damage_page_reports_no_damage(look: Look, url: str) -> None:
     expect(look(url, "#/damage").main.get_by_text("No damage.")).to_be_visible()

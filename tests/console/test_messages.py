@@ -37,7 +37,7 @@ def offsets(page: Watched) -> list[str]:
         ("by=place&value=0", ["0 / 0"]),
     ],
 )
-def test_each_way_to_look_finds_its_messages(look: Look, url: str, place: str, expected: list[str]) -> None:
+def test_each_kind_of_search_finds_its_messages(look: Look, url: str, place: str, expected: list[str]) -> None:
     """The ways are newest, offset, tag, key, time and position."""
     page = look(url, f"#/messages?{place}")
     expect(page.main.locator(".opener")).to_have_count(len(expected))
@@ -56,7 +56,7 @@ def test_a_message_is_found_by_its_id(look: Look, url: str) -> None:
     expect(page.main.locator("tr.detail pre")).to_contain_text('"n": 4')
 
 
-def test_the_form_leads_to_a_place_that_can_be_shared(look: Look, url: str) -> None:
+def test_a_search_is_stored_in_a_shareable_url(look: Look, url: str) -> None:
     """The URL has the search, and back and forward move through it."""
     page = look(url, "#/messages?topic=orders")
     page.main.get_by_label("Look by").select_option("Key")
@@ -73,7 +73,7 @@ def test_the_form_leads_to_a_place_that_can_be_shared(look: Look, url: str) -> N
     expect(page.main.locator("input[name=value]")).to_have_value("k7")
 
 
-def test_pages_lead_to_older_and_newer_messages(look: Look, url: str) -> None:
+def test_page_links_show_older_and_newer_messages(look: Look, url: str) -> None:
     """They lead to the first page, step by step, and to the newest."""
     page = look(url, "#/messages?topic=orders&queue=0")
     for step, first in (("Older", 10), ("First", 0), ("Newer", 20), ("Newest", 30)):
@@ -82,7 +82,7 @@ def test_pages_lead_to_older_and_newer_messages(look: Look, url: str) -> None:
     expect(page.main.get_by_role("link", name="Newer", exact=True)).to_have_count(0)
 
 
-def test_an_open_message_stands_in_the_url(look: Look, url: str) -> None:
+def test_an_open_message_is_part_of_the_url(look: Look, url: str) -> None:
     """A shared URL opens the message."""
     page = look(url, "#/messages?topic=orders&queue=0&value=4")
     page.main.locator(".opener").nth(2).click()
@@ -90,7 +90,7 @@ def test_an_open_message_stands_in_the_url(look: Look, url: str) -> None:
     expect(other.main.locator("tr.detail:not([hidden]) pre")).to_contain_text('"n": 6')
 
 
-def test_rows_are_walked_by_arrow_keys_and_opened_by_enter(look: Look, url: str) -> None:
+def test_rows_are_selected_by_arrow_keys_and_opened_by_enter(look: Look, url: str) -> None:
     page = look(url, "#/messages?topic=orders&queue=0&value=0")
     page.main.locator(".opener").first.focus()
     for key in ("ArrowDown", "ArrowDown", "ArrowUp", "Enter"):
@@ -100,7 +100,7 @@ def test_rows_are_walked_by_arrow_keys_and_opened_by_enter(look: Look, url: str)
     expect(opened).to_be_focused()
 
 
-def test_the_live_tail_shows_what_becomes_visible(look: Look, store: BuiltStore, url: str) -> None:
+def test_the_live_tail_shows_newly_visible_messages(look: Look, store: BuiltStore, url: str) -> None:
     """It shows one queue or a whole topic, the newest first; and no new message while it is paused."""
     one = look(url, "#/messages?topic=orders&by=tail&queue=0&tag=A")
     all_queues = look(url, "#/messages?topic=orders&by=tail")
@@ -155,7 +155,7 @@ def test_json_keeps_its_numbers_and_its_order(look: Look, tmp_path: Path) -> Non
     assert json.loads(shown) == json.loads(body)
 
 
-def test_a_long_body_is_shown_in_part_and_wholly_on_request(look: Look, tmp_path: Path) -> None:
+def test_a_long_body_is_shown_partly_and_completely_on_request(look: Look, tmp_path: Path) -> None:
     store = BuiltStore(tmp_path / "store", log_file_size=1 << 20)
     store.topic("orders")
     store.append("orders", b"x" * 200_000)
@@ -178,11 +178,11 @@ def test_a_long_body_is_shown_in_part_and_wholly_on_request(look: Look, tmp_path
         ("by=place&value=1", "NOT_FOUND"),
     ],
 )
-def test_what_there_is_not_is_told_with_its_reason(look: Look, url: str, place: str, told: str) -> None:
+def test_a_missing_message_is_reported_with_its_reason(look: Look, url: str, place: str, told: str) -> None:
     page = look(url, f"#/messages?{place}")
     expect(page.main.get_by_role("alert")).to_contain_text(told)
 
 
-def test_an_empty_queue_says_so(look: Look, url: str) -> None:
+def test_an_empty_queue_is_reported(look: Look, url: str) -> None:
     page = look(url, "#/messages?topic=orders&queue=1")
     expect(page.main.get_by_text("This queue is empty.")).to_be_visible()

@@ -53,7 +53,7 @@ def give(page: Watched, token: str) -> None:
     page.button("Go on").click()
 
 
-def test_the_console_asks_once_and_goes_on(look: Look, url: str) -> None:
+def test_the_console_asks_for_a_token_once_and_continues(look: Look, url: str) -> None:
     """A page with several requests asks for one token, and then shows its data."""
     page = look(url)
     came = guarded(page)
@@ -66,7 +66,7 @@ def test_the_console_asks_once_and_goes_on(look: Look, url: str) -> None:
     assert came[0] is None and came[-1] == f"Bearer {TOKEN}"
 
 
-def test_a_wrong_token_is_asked_for_again(look: Look, url: str) -> None:
+def test_a_wrong_token_is_requested_again(look: Look, url: str) -> None:
     page = look_guarded(look, url, "#/topics")
     give(page, "wrong")
     expect(page.page.locator("dialog")).to_contain_text("did not take that one")
@@ -74,7 +74,7 @@ def test_a_wrong_token_is_asked_for_again(look: Look, url: str) -> None:
     expect(page.main.get_by_role("link", name="orders", exact=True)).to_be_visible()
 
 
-def test_a_token_is_kept_in_the_tab_alone(look: Look, url: str) -> None:
+def test_a_token_is_stored_only_in_the_tab(look: Look, url: str) -> None:
     """It survives a reload; it is in no cookie, no URL and no storage that outlives the tab."""
     page = look_guarded(look, url, "#/topics")
     give(page, TOKEN)
@@ -85,7 +85,7 @@ def test_a_token_is_kept_in_the_tab_alone(look: Look, url: str) -> None:
     assert TOKEN not in kept
 
 
-def test_a_token_can_be_forgotten(look: Look, url: str) -> None:
+def test_a_token_can_be_removed(look: Look, url: str) -> None:
     """The console then asks again."""
     page = look_guarded(look, url, "#/topics")
     give(page, TOKEN)
@@ -95,7 +95,7 @@ def test_a_token_can_be_forgotten(look: Look, url: str) -> None:
     assert page.page.evaluate("JSON.stringify({...sessionStorage})") == "{}"
 
 
-def test_without_a_token_the_page_says_so(look: Look, url: str) -> None:
+def test_a_page_without_a_token_reports_unauthenticated(look: Look, url: str) -> None:
     """After a cancel there is no data, and no second dialog for the same page."""
     page = look_guarded(look, url, "#/topics")
     page.button("Cancel").click()
@@ -104,7 +104,7 @@ def test_without_a_token_the_page_says_so(look: Look, url: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["curl", "Python"])
-def test_what_is_copied_names_the_token_and_does_not_hold_it(look: Look, url: str, kind: str) -> None:
+def test_a_copied_command_names_the_token_variable_and_not_the_token(look: Look, url: str, kind: str) -> None:
     page = look_guarded(look, url, "#/topic?name=orders")
     give(page, TOKEN)
     page.button(f"Copy as {kind}").click()
@@ -113,7 +113,7 @@ def test_what_is_copied_names_the_token_and_does_not_hold_it(look: Look, url: st
     assert "TIDEMARK_TOKEN" in text and TOKEN not in text
 
 
-def test_an_action_that_is_not_allowed_says_so(look: Look, url: str) -> None:
+def test_a_forbidden_action_is_reported(look: Look, url: str) -> None:
     """The actions are the creation of a topic and the reset of a group; nothing has changed."""
     page = look_guarded(look, url, "#/topics", may_write=False)
     give(page, TOKEN)

@@ -79,7 +79,7 @@ def allocate_log(root: Path) -> None:
 
 @pytest.mark.spark
 @pytest.mark.exhaustive
-def test_all_services_outlive_a_full_disk(stack: LocalStack, tmp_path: Path) -> None:
+def test_all_services_survive_a_full_disk(stack: LocalStack, tmp_path: Path) -> None:
     """The pipeline waits, unhealthy; a group's offset stays; appended messages are visible once there is room."""
     offset = f"{stack.query_url}/v1/groups/billing/topics/orders/queues/0/offset"
     with Producer(stack.writer_address) as producer:

@@ -78,7 +78,7 @@ def wait_until_caught_up(url: str) -> None:
         time.sleep(0.1)
 
 
-def test_acknowledged_is_stored_and_stored_was_sent_each_once_in_order(tmp_path: Path) -> None:
+def test_acknowledged_messages_are_stored_once_in_order_after_kills(tmp_path: Path) -> None:
     """The writer, the pipeline, and both are killed with SIGKILL while four clients append."""
     environment = {"TIDEMARK_EPOCH_MS": "1000", "TIDEMARK_COMMIT_LOG_SEGMENT_SIZE_BYTES": str(1 << 20)}
     stack = LocalStack(tmp_path / "store", environment=environment)

@@ -74,7 +74,9 @@ def require_all_served(root: Path) -> None:
 
 @pytest.mark.parametrize("expired", [0, 9], ids=["whole", "expired"])
 @pytest.mark.parametrize("damage", [add_last(-1), add_last(0)], ids=["empty last file", "last file of no length"])
-def test_an_empty_last_file_hides_no_number(tmp_path: Path, damage: Callable[[Path, int], None], expired: int) -> None:
+def test_an_empty_last_queue_file_hides_no_queue_offset(
+    tmp_path: Path, damage: Callable[[Path, int], None], expired: int
+) -> None:
     """All units before it may point at deleted records: pipeline, readers and writer work at each start."""
     make_store(tmp_path)
     build(plan_of(tmp_path, **SETTINGS))
@@ -93,7 +95,7 @@ def test_an_empty_last_file_hides_no_number(tmp_path: Path, damage: Callable[[Pa
 
 
 @pytest.mark.parametrize("size", [1, 190])
-def test_a_queue_with_a_last_file_of_another_size_is_built_again(tmp_path: Path, size: int) -> None:
+def test_a_queue_with_a_last_file_of_another_size_is_rebuilt(tmp_path: Path, size: int) -> None:
     """The pipeline sets the queue's files aside (a broker does not start), and readers get every message."""
     make_store(tmp_path)
     build(plan_of(tmp_path, **SETTINGS))

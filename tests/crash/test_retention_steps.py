@@ -108,7 +108,7 @@ def age_snapshot(root: Path) -> None:
 
 
 @pytest.mark.parametrize("then", [lambda root: None, delete_snapshot, delete_queue_files, age_snapshot])
-def test_a_death_between_any_two_steps_uses_no_number_again(
+def test_a_kill_between_any_two_retention_steps_reuses_no_queue_offset(
     template: Path, tmp_path: Path, then: Callable[[Path], None]
 ) -> None:
     """The snapshot or the queue files may be lost in addition; the rest of the log is a whole suffix."""
@@ -135,7 +135,7 @@ def test_a_death_between_any_two_steps_uses_no_number_again(
     assert deaths >= 5
 
 
-def test_nothing_goes_whose_numbers_are_not_on_the_disk(template: Path, tmp_path: Path) -> None:
+def test_log_files_without_saved_queue_offsets_are_kept(template: Path, tmp_path: Path) -> None:
     """Without a snapshot nothing is deleted; with an earlier one the files that it covers are."""
     root = Path(shutil.copytree(template, tmp_path / "store"))
     delete_snapshot(root)
@@ -145,7 +145,7 @@ def test_nothing_goes_whose_numbers_are_not_on_the_disk(template: Path, tmp_path
     assert min(int(path.name) for path in (root / "commitlog").iterdir()) == 2 * SIZE
 
 
-def test_a_disk_too_full_takes_files_of_any_age_until_it_is_not(template: Path, tmp_path: Path) -> None:
+def test_files_of_any_age_are_deleted_until_the_disk_is_below_the_threshold(template: Path, tmp_path: Path) -> None:
     """The real files' blocks count; data that is not indexed in this term stays, however full the disk is."""
     root = Path(shutil.copytree(template, tmp_path / "store"))
     total = 1 << 30
@@ -166,7 +166,7 @@ def mark_shard_0_of_an_older_term(root: Path) -> None:
     marks.close()
 
 
-def test_a_repeated_restart_with_retention_changes_nothing_more(template: Path, tmp_path: Path) -> None:
+def test_a_repeated_restart_after_retention_changes_nothing(template: Path, tmp_path: Path) -> None:
     """Each further writer on an expired store finds the same end, the same numbers, the same bytes."""
     root = Path(shutil.copytree(template, tmp_path / "store"))
     retention(root, DiskStorage()).run_once()

@@ -21,7 +21,7 @@ def installed(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_systemd_finds_nothing_wrong(installed: Path) -> None:
+def test_systemd_verify_accepts_the_units(installed: Path) -> None:
     """There is no unknown directive, wrong value or missing unit."""
     units = [str(installed / name) for name in (*UNITS, "tidemark.target")]
     done = subprocess.run(
@@ -36,7 +36,7 @@ def test_systemd_finds_nothing_wrong(installed: Path) -> None:
 
 
 @pytest.mark.parametrize("name", UNITS)
-def test_little_is_exposed(installed: Path, name: str) -> None:
+def test_the_systemd_exposure_level_is_low(installed: Path, name: str) -> None:
     """The measure is systemd's own."""
     done = subprocess.run(
         [

@@ -79,7 +79,7 @@ sources = ["10.0.0.0/8", "::1/128"]
 
 
 @fuzz(few=100, at_once=500, content=st.one_of(mutated(st.just(good_file())), st.binary(max_size=200)))
-def test_an_access_file_is_read_or_refused_by_name(folder: Path, content: bytes) -> None:
+def test_a_fuzzed_access_file_is_loaded_or_refused(folder: Path, content: bytes) -> None:
     """An accepted file can decide every request."""
     path = folder / "fuzzed.toml"
     path.write_bytes(content)
@@ -94,7 +94,7 @@ def test_an_access_file_is_read_or_refused_by_name(folder: Path, content: bytes)
 
 
 @fuzz(few=60, at_once=500, keys=st.one_of(JSON.map(json.dumps), st.text(max_size=50), st.just('{"keys": [{}]}')))
-def test_a_key_set_is_read_or_refused_by_name(folder: Path, keys: str) -> None:
+def test_a_fuzzed_key_set_is_loaded_or_refused(folder: Path, keys: str) -> None:
     """The provider may write anything."""
     path = folder / "with-keys.toml"
     path.write_bytes(good_file())
@@ -108,7 +108,7 @@ def test_a_key_set_is_read_or_refused_by_name(folder: Path, keys: str) -> None:
     at_once=1_000,
     header=st.one_of(st.text(max_size=60), st.binary(max_size=60).map(lambda raw: raw.decode("latin-1"))),
 )
-def test_a_header_that_nobody_made_lets_nobody_in(authenticator: Authenticator, header: str) -> None:
+def test_a_random_authorization_header_is_refused(authenticator: Authenticator, header: str) -> None:
     """It raises no other error either."""
     for text in (header, f"Bearer {header}", f"bearer {header}.{header}.{header}"):
         with pytest.raises(UnauthenticatedError):
@@ -121,7 +121,7 @@ def encoded(content: Any) -> str:
 
 
 @fuzz(few=100, at_once=500, header=HEADERS, claims=CLAIMS, signature=st.binary(max_size=80))
-def test_a_token_that_nobody_signed_lets_nobody_in(
+def test_a_token_with_a_random_signature_is_refused(
     authenticator: Authenticator, header: dict[str, Any], claims: dict[str, Any], signature: bytes
 ) -> None:
     """The algorithm in its header does not matter."""
@@ -133,7 +133,9 @@ def test_a_token_that_nobody_signed_lets_nobody_in(
 
 
 @fuzz(few=60, at_once=300, claims=CLAIMS)
-def test_a_signed_token_is_taken_by_what_it_says(authenticator: Authenticator, claims: dict[str, Any]) -> None:
+def test_a_signed_token_with_random_claims_is_accepted_only_if_valid(
+    authenticator: Authenticator, claims: dict[str, Any]
+) -> None:
     """An accepted token has a subject, and is valid until its expiry."""
     content = {"sub": "a", "iss": ISSUER, "aud": AUDIENCE, "exp": int(time.time()) + 60, **claims}
     token = jwt.api_jws.encode(json.dumps(content).encode(), ISSUED.key, algorithm="ES256", headers={"kid": ISSUED.kid})
@@ -148,7 +150,7 @@ def test_a_signed_token_is_taken_by_what_it_says(authenticator: Authenticator, c
 
 
 @fuzz(few=60, at_once=500, token=mutated(st.just(ISSUED.token(exp=time.time() + 1e6).encode())))
-def test_a_changed_token_is_not_good(authenticator: Authenticator, token: bytes) -> None:
+def test_a_changed_token_is_refused(authenticator: Authenticator, token: bytes) -> None:
     """A byte is added, removed or changed."""
     try:
         known = authenticator.identify(Presented.of(b"Bearer " + token, None))

@@ -120,7 +120,7 @@ async def ask(root: Path) -> None:
 
 
 @fuzz(few=12, at_once=25, data=st.data())
-def test_readers_name_what_is_wrong(whole: Path, copy: Path, data: st.DataObject) -> None:
+def test_readers_report_damage_with_a_named_error(whole: Path, copy: Path, data: st.DataObject) -> None:
     """HTTP requests and the store check name it; so do the search for the log's end and a writer's start."""
     shutil.rmtree(copy, ignore_errors=True)
     shutil.copytree(whole, copy)

@@ -167,14 +167,14 @@ def ask(writer: RunningWriter, method: str, request: bytes) -> None:
 
 
 @fuzz(few=60, at_once=150, request=REQUESTS)
-def test_every_answer_is_a_named_one(writer: RunningWriter, request: tuple[str, ProtoMessage]) -> None:
+def test_every_grpc_answer_is_valid_or_a_named_error(writer: RunningWriter, request: tuple[str, ProtoMessage]) -> None:
     """Fields have any value."""
     method, message = request
     ask(writer, method, message.SerializeToString())
 
 
 @fuzz(few=30, at_once=150, request=REQUESTS, data=st.data())
-def test_bytes_that_are_no_message_are_a_named_refusal(
+def test_bytes_that_are_not_a_message_get_a_named_error(
     writer: RunningWriter, request: tuple[str, ProtoMessage], data: st.DataObject
 ) -> None:
     """They are truncated, changed, or text that is not UTF-8."""
@@ -207,7 +207,7 @@ def test_a_stream_answers_each_batch(
 
 
 @fuzz(few=20, at_once=100, request=READS)
-def test_reads_of_any_place_are_answered(writer: RunningWriter, request: pb.ReadLogRequest) -> None:
+def test_reads_of_any_offset_are_answered(writer: RunningWriter, request: pb.ReadLogRequest) -> None:
     """The response has bytes of the log, or the reason for their absence."""
     try:
         for response in writer.log.ReadLog(request, timeout=20):

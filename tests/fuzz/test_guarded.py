@@ -21,7 +21,7 @@ print("nobody noticed")
 
 
 @pytest.mark.parametrize(("at_end", "at"), [(True, 5), (False, -9)])
-def test_reading_beyond_the_buffer_ends_the_process(at_end: bool, at: int) -> None:
+def test_a_read_beyond_the_guarded_buffer_ends_the_process(at_end: bool, at: int) -> None:
     """The read is one byte past the end, or so far before the begin that negative indices do not reach it."""
     program = PROGRAM.format(at_end=at_end, at=at)
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False)

@@ -175,7 +175,7 @@ def require_no_failure(answer: httpx.Response) -> None:
     accept=ACCEPTS,
     method=st.sampled_from(["GET", "GET", "GET", "HEAD", "DELETE", "OPTIONS"]),
 )
-def test_no_question_makes_it_fail(
+def test_no_http_request_causes_a_server_error(
     client: httpx.Client, path: tuple[str, ...], arguments: list[tuple[str, str]], accept: str, method: str
 ) -> None:
     """Paths, query parameters and Accept headers vary."""
@@ -192,7 +192,9 @@ def test_no_question_makes_it_fail(
 
 
 @fuzz(few=50, at_once=300, path=PATHS, body=BODIES, key=KEYS, method=st.sampled_from(["POST", "POST", "PUT", "DELETE"]))
-def test_no_body_makes_it_fail(client: httpx.Client, path: tuple[str, ...], body: bytes, key: str, method: str) -> None:
+def test_no_http_body_causes_a_server_error(
+    client: httpx.Client, path: tuple[str, ...], body: bytes, key: str, method: str
+) -> None:
     """The body is JSON of any shape, or no JSON, for every path that takes a body."""
     url = "/v1/" + "/".join(quote(part.encode("utf-8", "surrogatepass"), safe="") for part in path)
     require_no_failure(client.request(method, url, content=body, headers={b"idempotency-key": key.encode("latin-1")}))

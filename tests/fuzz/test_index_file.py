@@ -32,7 +32,7 @@ TIME = st.integers(0, 1 << 42) | I8
     times=st.tuples(TIME, TIME),
     at_end=st.booleans(),
 )
-def test_chains_lead_nowhere_outside_of_the_tables(
+def test_index_chains_cause_no_read_outside_the_tables(
     raw: bytes, slots: bytes, entries: bytes, key_hash: int, times: tuple[int, int], at_end: bool
 ) -> None:
     """A circular or backward chain, or one that leaves the file, ends; the results are offsets of entries."""

@@ -31,7 +31,7 @@ def contract(client: httpx.Client) -> Any:
 
 
 @fuzz(few=60, at_once=100, data=st.data())
-def test_the_service_answers_as_its_document_says(client: httpx.Client, contract: Any, data: st.DataObject) -> None:
+def test_answers_match_the_openapi_document(client: httpx.Client, contract: Any, data: st.DataObject) -> None:
     """Status, media type and shape are documented, for requests that match the document and for others."""
     operations = [result.ok() for result in contract.get_all_operations()]
     operation = data.draw(st.sampled_from(operations), label="operation")

@@ -74,7 +74,9 @@ def send(address: tuple[str, int], data: bytes, *, reads: bool) -> bytes:
 
 
 @fuzz(few=40, at_once=100, data=mutated(HTTP) | HTTP | st.binary(max_size=200), reads=st.booleans())
-def test_the_http_port_lives_on(services: tuple[RunningWriter, httpx.Client], data: bytes, reads: bool) -> None:
+def test_the_http_port_survives_random_bytes(
+    services: tuple[RunningWriter, httpx.Client], data: bytes, reads: bool
+) -> None:
     """A valid request is answered, an invalid one gets 400; the service never fails."""
     _, client = services
     answer = send((client.base_url.host, client.base_url.port or 0), data, reads=reads)
@@ -83,7 +85,9 @@ def test_the_http_port_lives_on(services: tuple[RunningWriter, httpx.Client], da
 
 
 @fuzz(few=40, at_once=100, data=mutated(FRAMES) | FRAMES | HTTP | st.binary(max_size=200), reads=st.booleans())
-def test_the_grpc_port_lives_on(services: tuple[RunningWriter, httpx.Client], data: bytes, reads: bool) -> None:
+def test_the_grpc_port_survives_random_bytes(
+    services: tuple[RunningWriter, httpx.Client], data: bytes, reads: bool
+) -> None:
     """Frames of HTTP/2 come in any order."""
     writer, _ = services
     host, _, port = writer.address.rpartition(":")

@@ -43,7 +43,7 @@ def damaged(data: st.DataObject, golden_store: Unpack) -> tuple[int, bytes]:
 
 
 @fuzz(few=60, at_once=500, data=st.data(), at_end=st.booleans(), crc=st.sampled_from(Crc), shards=st.integers(1, 3))
-def test_walk_accepts_only_whole_records(
+def test_a_walk_of_damaged_bytes_accepts_only_whole_records(
     golden_store: Unpack, data: st.DataObject, at_end: bool, crc: Crc, shards: int
 ) -> None:
     """It equals its plain twin, stops within the bytes, and accepts each accepted record when it is alone."""
@@ -72,7 +72,7 @@ def test_walk_accepts_only_whole_records(
 
 
 @fuzz(few=40, at_once=500, data=st.data(), at_end=st.booleans())
-def test_the_next_record_is_a_right_one(golden_store: Unpack, data: st.DataObject, at_end: bool) -> None:
+def test_the_next_record_after_damage_is_valid(golden_store: Unpack, data: st.DataObject, at_end: bool) -> None:
     """The result of a search after damage begins a record that the walk accepts, or the file's blank record."""
     base, raw = damaged(data, golden_store)
     start = data.draw(st.integers(0, len(raw)))
@@ -95,7 +95,7 @@ def pulled(buffer: U8Array, base: int, places: np.ndarray[tuple[int], np.dtype[n
 
 
 @fuzz(few=40, at_once=300, data=st.data(), at_end=st.booleans(), encoding=st.sampled_from(BodyEncoding))
-def test_what_is_shown_can_be_shown_in_every_form(
+def test_valid_records_can_be_encoded_in_every_format(
     golden_store: Unpack, data: st.DataObject, at_end: bool, encoding: BodyEncoding
 ) -> None:
     """Units may point anywhere: valid records become JSON, the same by both writers, and an Arrow stream."""
@@ -122,7 +122,9 @@ def plain_rows(raw: bytes, base: int) -> list[plain_check.Row]:
 
 
 @fuzz(few=40, at_once=500, data=st.data(), at_end=st.booleans())
-def test_a_row_of_records_is_found_again_or_refused(golden_store: Unpack, data: st.DataObject, at_end: bool) -> None:
+def test_record_positions_in_damaged_bytes_ascend_or_are_refused(
+    golden_store: Unpack, data: st.DataObject, at_end: bool
+) -> None:
     """The positions that a client finds in a pull of stored records are within it, and ascend."""
     _, raw = damaged(data, golden_store)
     try:

@@ -76,7 +76,7 @@ def read_or_refuse(service: str, kind: type[BaseSettings]) -> BaseSettings | Non
 
 
 @pytest.mark.parametrize("service", SERVICES)
-def test_there_are_settings_to_fuzz(service: str) -> None:
+def test_every_service_has_settings_to_fuzz(service: str) -> None:
     """Each service has some."""
     assert len(settings_class(service).model_fields) > 5
 
@@ -87,7 +87,7 @@ def test_there_are_settings_to_fuzz(service: str) -> None:
     service=st.sampled_from(SERVICES),
     given=st.dictionaries(st.sampled_from(NAMES), VALUES, max_size=4),
 )
-def test_they_are_read_or_refused_by_name(service: str, given: dict[str, str]) -> None:
+def test_fuzzed_service_settings_are_read_or_refused_with_their_name(service: str, given: dict[str, str]) -> None:
     """No other error occurs; folders and addresses can be made from accepted settings."""
     own = {name: value for name, value in os.environ.items() if not name.startswith("TIDEMARK_")}
     with mock.patch.dict(os.environ, {**own, **given}, clear=True):
@@ -104,7 +104,7 @@ def test_they_are_read_or_refused_by_name(service: str, given: dict[str, str]) -
 
 
 @fuzz(few=60, at_once=500, given=st.dictionaries(st.sampled_from(NAMES), VALUES, max_size=4))
-def test_those_of_clients_too(given: dict[str, str]) -> None:
+def test_fuzzed_client_settings_are_read_or_refused_with_their_name(given: dict[str, str]) -> None:
     """The rule is the same as for a service."""
     with mock.patch.dict(os.environ, given, clear=True):
         read_or_refuse(CLIENT, ClientSettings)

@@ -162,7 +162,9 @@ def paths(tmp_path_factory: pytest.TempPathFactory) -> StorePaths:
 
 
 @fuzz(few=250, at_once=1_000, file=st.sampled_from(FILES), data=st.data())
-def test_junk_is_a_named_failure_or_a_value(paths: StorePaths, file: SmallFile, data: st.DataObject) -> None:
+def test_a_fuzzed_small_file_is_loaded_or_raises_a_store_error(
+    paths: StorePaths, file: SmallFile, data: st.DataObject
+) -> None:
     """It raises a StoreError, or reports that there is no such file."""
     right = st.just(file.right)
     nested = st.integers(1, 50_000).map(lambda depth: b'{"offsetTable":' * (depth > 1_000) + b"[" * depth)

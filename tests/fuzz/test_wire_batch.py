@@ -31,7 +31,7 @@ def plainly_decoded(wire: bytes) -> list[Element] | int:
 
 
 @fuzz(few=150, at_once=2_000, wire=mutated(BATCHES) | st.binary(max_size=200), at_end=st.booleans())
-def test_compiled_and_plain_agree_on_any_bytes(wire: bytes, at_end: bool) -> None:
+def test_compiled_and_plain_batch_decoders_agree_on_any_bytes(wire: bytes, at_end: bool) -> None:
     """Both refuse the batch at the same byte, or both return the same messages; no byte outside of it is read."""
     plain = plainly_decoded(wire)
     try:
@@ -50,7 +50,7 @@ def test_compiled_and_plain_agree_on_any_bytes(wire: bytes, at_end: bool) -> Non
 
 
 @fuzz(few=100, at_once=2_000, wire=mutated(BATCHES), at_end=st.booleans())
-def test_what_is_accepted_is_written_within_its_room(wire: bytes, at_end: bool) -> None:
+def test_accepted_batches_are_encoded_within_their_predicted_size(wire: bytes, at_end: bool) -> None:
     """Records take exactly the bytes that the batch's facts predict, and carry its bodies."""
     buffer = ROOM.lend(wire, at_end=at_end)
     try:

@@ -86,7 +86,7 @@ def test_pipeline_is_healthy_while_every_shard_is_followed(plan: EpochPlan) -> N
     assert is_healthy("pipeline", **settings, epoch_ms=0)
 
 
-def test_pipeline_without_a_sign_of_life_is_unhealthy(plan: EpochPlan) -> None:
+def test_a_pipeline_without_a_recent_heartbeat_is_unhealthy(plan: EpochPlan) -> None:
     marks = bytearray(plan.paths.marks.read_bytes())
     marks[40:48] = (1).to_bytes(8, "little")
     plan.paths.marks.write_bytes(marks)
@@ -100,7 +100,7 @@ def test_pipeline_that_has_not_started_is_unhealthy(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("service", ["writer", "query"])
 @pytest.mark.parametrize("answer", [b"", b"HTTP/1.1 503 Service Unavailable\r\n\r\n", b"\x00" * 64, b"hello\r\n"])
-def test_other_answer_is_unhealthy(service: str, answer: bytes) -> None:
+def test_another_answer_is_unhealthy(service: str, answer: bytes) -> None:
     """Any other bytes are unhealthy, without a traceback."""
     with socket.create_server(("127.0.0.1", 0)) as server:
 
@@ -118,7 +118,7 @@ def test_other_answer_is_unhealthy(service: str, answer: bytes) -> None:
     assert "Traceback" not in unhealthy.stderr
 
 
-def test_check_needs_nothing_but_the_standard_library() -> None:
+def test_the_health_check_needs_only_the_standard_library() -> None:
     """It runs without site-packages and without this project's folder."""
     done = run_alone(str(SCRIPT), "nothing")
     assert (done.returncode, done.stderr) == (2, "usage: healthcheck.py (writer | query | pipeline)\n")

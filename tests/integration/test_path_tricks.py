@@ -71,7 +71,7 @@ def _nothing_is_made_outside(area: Path, writer: RunningWriter, client: httpx.Cl
 
 
 @pytest.mark.parametrize("name", TRICKS, ids=lambda name: ascii(name[:20]))
-def test_grpc_refuses_them(writer: RunningWriter, name: str) -> None:
+def test_path_tricks_in_names_are_refused_over_grpc(writer: RunningWriter, name: str) -> None:
     """Append and create refuse them; a name that only resembles a trick is accepted."""
     asks = (
         lambda: writer.append(name, ONE),
@@ -85,8 +85,8 @@ def test_grpc_refuses_them(writer: RunningWriter, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", TRICKS, ids=lambda name: ascii(name[:20]))
-def test_http_refuses_them(client: httpx.Client, name: str) -> None:
-    """They are topics to read and append to, and groups, also percent-encoded twice, which gives another name."""
+def test_path_tricks_in_names_are_refused_over_http(client: httpx.Client, name: str) -> None:
+    """The names are topics to read and append to, and groups, also percent-encoded twice, which gives another name."""
     once, twice = quote(name, safe=""), quote(quote(name, safe=""), safe="")
     answers = [client.get(f"/v1/topics/{encoded}/queues/0/messages") for encoded in (once, twice)]
     answers += [

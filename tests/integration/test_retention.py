@@ -106,7 +106,7 @@ def watermark(url: str) -> tuple[int, int]:
 
 
 @pytest.mark.parametrize("kill", [False, pytest.param(True, marks=pytest.mark.exhaustive)])
-def test_everybody_goes_on_while_the_log_expires(tmp_path: Path, kill: bool) -> None:
+def test_readers_and_writers_continue_while_the_log_expires(tmp_path: Path, kill: bool) -> None:
     """Under load there are fast, slow and expired readers, and SIGKILLs of writer and pipeline."""
     stop = threading.Event()
     with LocalStack(tmp_path / "store", environment=SETTINGS) as stack:

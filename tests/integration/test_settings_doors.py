@@ -32,7 +32,7 @@ def start(service: str, root: Path, **settings: str) -> subprocess.CompletedProc
 
 
 @pytest.mark.parametrize("service", DOORS)
-def test_a_variable_that_nobody_reads_is_refused_in_one_line(tmp_path: Path, service: str) -> None:
+def test_an_unknown_variable_is_refused_in_one_line(tmp_path: Path, service: str) -> None:
     """The line has the most similar name; no file is created in the store."""
     root = tmp_path / "store"
     done = start(service, root, TIDEMARK_FLUSH_MOD="async", TIDEMARK_QUERY_URL="http://127.0.0.1:1")
@@ -42,7 +42,7 @@ def test_a_variable_that_nobody_reads_is_refused_in_one_line(tmp_path: Path, ser
 
 
 @pytest.mark.parametrize("service", DOORS)
-def test_a_log_level_that_is_none_is_refused(tmp_path: Path, service: str) -> None:
+def test_an_invalid_log_level_is_refused(tmp_path: Path, service: str) -> None:
     """The error lists the allowed levels."""
     done = start(service, tmp_path / "store", TIDEMARK_LOG_LEVEL="loud")
     assert done.returncode == 2
@@ -50,7 +50,7 @@ def test_a_log_level_that_is_none_is_refused(tmp_path: Path, service: str) -> No
     assert "'debug', 'info', 'warning' or 'error'" in done.stderr
 
 
-def test_everything_that_is_wrong_is_told_at_once(tmp_path: Path) -> None:
+def test_all_invalid_settings_are_reported_together(tmp_path: Path) -> None:
     """Each has a line without a traceback or a value."""
     done = start("writer", tmp_path / "store", TIDEMARK_FLUSH_MODE="hunter2", TIDEMARK_STORE_NAM="x")
     assert done.returncode == 2

@@ -48,7 +48,7 @@ def run_in(zone: str, program: str, *arguments: str) -> str:
     return (done.stdout.splitlines() or [""])[-1]
 
 
-def test_answers_are_the_same_in_every_zone(tmp_path: Path) -> None:
+def test_answers_are_the_same_in_every_time_zone(tmp_path: Path) -> None:
     """Offsets by time, by epoch milliseconds and by RFC 3339, and pages by key and by time are compared."""
     store = BuiltStore(tmp_path / "store")
     store.topic("orders", queues=1)
@@ -68,8 +68,8 @@ def test_answers_are_the_same_in_every_zone(tmp_path: Path) -> None:
     assert answers[0][1]["offset"] == answers[0][2]["offset"]
 
 
-def test_index_files_of_several_zones_stand_in_order(tmp_path: Path) -> None:
-    """They are named by local time, as RocketMQ's: a store that moves west must not get one before its last one."""
+def test_index_files_written_in_several_time_zones_stay_in_order(tmp_path: Path) -> None:
+    """They are named by local time, as in RocketMQ: a store that moves west must not get one before its last one."""
     moved, stayed = tmp_path / "moved", tmp_path / "stayed"
     for number, zone in enumerate(("Pacific/Kiritimati", "Pacific/Pago_Pago", "UTC"), 1):
         write_keys(moved, 100 * number)

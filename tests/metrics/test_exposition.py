@@ -15,7 +15,7 @@ DEPLOY = Path(__file__).parents[2] / "deploy" / "prometheus"
 
 
 @pytest.mark.parametrize("service", WATCHED)
-def test_each_service_serves_what_the_table_says(watched: Watched, service: str) -> None:
+def test_each_service_serves_the_documented_metrics(watched: Watched, service: str) -> None:
     """Metrics and types match; apart from them there are only those of the process."""
     served = types(watched.exposition(service))
     ours = {name: kind for name, kind in served.items() if not name.startswith("process_")}
@@ -25,7 +25,7 @@ def test_each_service_serves_what_the_table_says(watched: Watched, service: str)
 
 
 @pytest.mark.parametrize("service", WATCHED)
-def test_promtool_finds_nothing_wrong_with_it(watched: Watched, promtool: str, service: str) -> None:
+def test_promtool_accepts_the_exposition(watched: Watched, promtool: str, service: str) -> None:
     """Format and names are right."""
     done = subprocess.run(
         [promtool, "check", "metrics"],
@@ -38,7 +38,7 @@ def test_promtool_finds_nothing_wrong_with_it(watched: Watched, promtool: str, s
 
 
 @pytest.mark.parametrize("command", [("check", "rules", "alerts.yml"), ("test", "rules", "alerts_test.yml")])
-def test_the_alert_rules_are_sound_and_fire_when_they_must(promtool: str, command: tuple[str, ...]) -> None:
+def test_the_alert_rules_are_valid_and_fire_as_tested(promtool: str, command: tuple[str, ...]) -> None:
     """The series for each alert are in alerts_test.yml."""
     *verb, name = command
     done = subprocess.run([promtool, *verb, DEPLOY / name], capture_output=True, text=True, check=False)

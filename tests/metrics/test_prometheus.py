@@ -44,7 +44,7 @@ def test_every_query_of_the_dashboard_has_data(prometheus: httpx.Client, title: 
         time.sleep(_POLL_S)
 
 
-def test_every_rule_can_be_evaluated_and_a_sound_stack_fires_none(prometheus: httpx.Client) -> None:
+def test_every_rule_is_evaluated_and_a_healthy_stack_fires_none(prometheus: httpx.Client) -> None:
     """All services were scraped before."""
     deadline = time.monotonic() + _TIMEOUT_S
     while sum(ask(prometheus, 'up{job=~"tidemark-.*"}')) < 3:

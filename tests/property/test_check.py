@@ -65,7 +65,7 @@ def test_walk_equals_plain_twin(
 
 
 @given(data=logs(base_offset=BASE), before=st.binary(max_size=20), behind=st.binary(max_size=20))
-def test_walk_of_a_stretch_reads_only_the_stretch(data: bytes, before: bytes, behind: bytes) -> None:
+def test_a_walk_of_a_range_reads_only_the_range(data: bytes, before: bytes, behind: bytes) -> None:
     """Bytes before start and after end change only the positions."""
     plain = as_plain(Checker().check(u8(data), base_offset=BASE))
     buffer = before + data + behind
@@ -76,7 +76,7 @@ def test_walk_of_a_stretch_reads_only_the_stretch(data: bytes, before: bytes, be
 
 
 @given(data=damaged_logs(base_offset=BASE), start=st.integers(0, 200), file_end=FILE_ENDS)
-def test_find_next_record_equals_trying_every_place(data: bytes, start: int, file_end: int | None) -> None:
+def test_find_next_record_equals_trying_every_offset(data: bytes, start: int, file_end: int | None) -> None:
     """The search after damage finds the same as brute force."""
     file_end = None if file_end is None else max(len(data) + file_end, 0)
     start = min(start, len(data))
@@ -85,7 +85,7 @@ def test_find_next_record_equals_trying_every_place(data: bytes, start: int, fil
 
 
 @given(fields=st.lists(record_fields(), min_size=1, max_size=4), data=st.data())
-def test_find_next_record_finds_the_record_behind_garbage(fields: list[dict[str, Any]], data: st.DataObject) -> None:
+def test_find_next_record_finds_the_record_after_garbage(fields: list[dict[str, Any]], data: st.DataObject) -> None:
     """A valid record is found after any bytes, unless an earlier valid one is."""
     garbage = data.draw(st.binary(max_size=30))
     log = garbage + builders.row_of_records(fields, base_offset=BASE + len(garbage))
@@ -114,7 +114,7 @@ def test_shard_of_equals_plain_twin(topic: bytes, queue_id: int, shards: int) ->
 
 
 @given(data=logs(base_offset=BASE), shards=st.integers(2, 4))
-def test_shards_share_out_all_records(data: bytes, shards: int) -> None:
+def test_every_record_belongs_to_exactly_one_shard(data: bytes, shards: int) -> None:
     """Every record of a walk without faults is a row of exactly one shard."""
     whole = as_plain(Checker().check(u8(data), base_offset=BASE))
     if whole.outcome != Outcome.END.name:
@@ -125,7 +125,7 @@ def test_shards_share_out_all_records(data: bytes, shards: int) -> None:
 
 
 @pytest.mark.parametrize(("start", "end"), [(-1, None), (0, 101), (60, 50), (101, None)])
-def test_stretch_outside_the_buffer_is_refused(start: int, end: int | None) -> None:
+def test_a_range_outside_the_buffer_is_refused(start: int, end: int | None) -> None:
     """Compiled loops never get a range that is not within the buffer."""
     with pytest.raises(ValueError, match="of a contiguous buffer of 100"):
         Checker().check(np.zeros(100, np.uint8), base_offset=0, start=start, end=end)

@@ -138,7 +138,7 @@ class Store:
 
 @settings(max_examples=12, deadline=None)
 @given(steps, st.sampled_from([1, 3]))
-def test_queues_of_equal_hashes_stay_apart_on_the_whole_path(taken: list[Any], shards: int) -> None:
+def test_queues_with_equal_hashes_stay_separate_on_the_whole_path(taken: list[Any], shards: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         store = Store(Path(folder) / "store", shards)
         for step in [*taken, ("orders", 0, 1), ("m", 1, 1), "restart", ("orders", 0, 1), ("m", 1, 1), "build"]:

@@ -436,11 +436,11 @@ class AsyncProgram(Program):
         self.loop.close()
 
 
-def test_a_consumer_passes_nothing_over_and_invents_nothing() -> None:
+def test_a_consumer_skips_and_invents_no_message() -> None:
     run_state_machine_as_test(Program, settings=settings(max_examples=150, stateful_step_count=40))
 
 
-def test_an_async_consumer_passes_nothing_over_and_invents_nothing() -> None:
+def test_an_async_consumer_skips_and_invents_no_message() -> None:
     run_state_machine_as_test(
         AsyncProgram, settings=settings(max_examples=80, stateful_step_count=30, phases=NO_SHRINKING)
     )

@@ -109,7 +109,7 @@ def append(
 
 
 @given(puts=PUTS, slots=st.integers(1, 9), cuts=st.sets(st.integers(1, 29)), rolled=st.booleans())
-def test_entries_in_any_portions_equal_puts_one_by_one(
+def test_entries_appended_in_any_portions_equal_single_puts(
     puts: list[Put], slots: int, cuts: set[int], rolled: bool
 ) -> None:
     """Entries, slots and header do not depend on the division of a run of keys, and follow docs/format.md §6."""
@@ -135,7 +135,7 @@ def test_entries_in_any_portions_equal_puts_one_by_one(
     most_slots=st.integers(1, 9),
     most_stretches=st.integers(1, 4),
 )
-def test_slots_written_in_stretches_are_those_that_were_set(
+def test_slots_written_in_runs_equal_the_set_slots(
     table: list[int], new: dict[int, int], gap: int, most_slots: int, most_stretches: int
 ) -> None:
     """This holds however few bytes and runs fit at once; no run begins or ends with an unset slot."""
@@ -210,7 +210,7 @@ def test_find_entries_ends_on_any_bytes(
 
 
 @given(data=logs())
-def test_hash_keys_are_those_of_the_spec(data: bytes) -> None:
+def test_hashed_keys_follow_the_spec(data: bytes) -> None:
     """UNIQ_KEY comes first, then each piece of KEYS; rolled-back records have none (docs/format.md §6)."""
     buffer = np.frombuffer(data, np.uint8)
     requests = Checker().check(buffer, base_offset=0).requests
@@ -232,7 +232,7 @@ def test_hash_keys_are_those_of_the_spec(data: bytes) -> None:
 
 
 @given(header=st.builds(Header, *[st.integers(-(1 << 63), (1 << 63) - 1)] * 4, st.integers(0, 99), st.integers(-3, 99)))
-def test_header_comes_back(header: Header) -> None:
+def test_an_index_header_survives_encode_and_decode(header: Header) -> None:
     """A header decodes unchanged; an entry number of 0 or less counts as 1."""
     encoded = encode_header(header)
     assert encoded == struct.pack(">qqqqii", *header)
@@ -240,7 +240,7 @@ def test_header_comes_back(header: Header) -> None:
     assert np.frombuffer(encoded, index_layout.HEADER)[0].tolist() == tuple(header)
 
 
-def test_key_whose_hash_stays_negative_counts_as_0() -> None:
+def test_a_key_with_the_minimum_hash_counts_as_0() -> None:
     """Topic and key whose joined hash is the minimum integer get hash 0, in every implementation."""
     topic, key = _texts_of_least_hash()
     assert plain_check.java_hash(f"{topic}#{key}") == -(1 << 31)

@@ -63,7 +63,9 @@ def part_of(records: list[dict[str, object]]) -> PulledPart:
 
 
 @given(RECORDS, st.sampled_from(list(BodyEncoding)), st.booleans())
-def test_any_messages(records: list[dict[str, object]], encoding: BodyEncoding, as_broker: bool) -> None:
+def test_message_json_equals_the_rows_for_any_messages(
+    records: list[dict[str, object]], encoding: BodyEncoding, as_broker: bool
+) -> None:
     """Bodies and properties have text, escapes and invalid UTF-8; there are IPv6 hosts, batches, compression."""
     part = part_of(records)
     rows = message_rows(part, encoding, as_broker=as_broker)
@@ -72,7 +74,7 @@ def test_any_messages(records: list[dict[str, object]], encoding: BodyEncoding, 
 
 
 @given(st.lists(BYTES, min_size=1, max_size=9), st.booleans(), st.integers(0, 4000))
-def test_a_small_buffer_ends_a_run(bodies: list[bytes], is_text: bool, room_bytes: int) -> None:
+def test_a_small_buffer_ends_a_run_of_messages(bodies: list[bytes], is_text: bool, room_bytes: int) -> None:
     """Each message is in exactly one run, and no run is larger than its buffer."""
     part = part_of([{"body": body} for body in bodies])
     texts: list[bytes] = []

@@ -75,7 +75,7 @@ _PROPERTIES = st.dictionaries(_TEXT.filter(bool), _TEXT, max_size=3)
 
 @settings(deadline=None)
 @given(rows=st.lists(st.tuples(_KEYS, _PROPERTIES), min_size=1, max_size=30), queues=st.integers(1, 5))
-def test_other_properties_stand_behind_and_the_first_of_several_keys_chooses(
+def test_other_properties_follow_the_keys_and_the_first_key_selects_the_queue(
     rows: list[tuple[list[str], dict[str, str]]], queues: int
 ) -> None:
     """The result is the plain encoding of all properties in that order."""

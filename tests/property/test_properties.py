@@ -27,7 +27,7 @@ SINGLE_NAMES = {
 
 
 @given(entries=st.dictionaries(CLEAN, CLEAN))
-def test_decode_of_encode_is_the_same(entries: dict[str, str]) -> None:
+def test_decode_reverses_encode(entries: dict[str, str]) -> None:
     """Any names and values without separators are decoded in their order."""
     assert list(decode_properties(encode_properties(entries)).items()) == list(entries.items())
 
@@ -54,7 +54,7 @@ def test_decode_equals_the_parser_over_bytes(data: bytes) -> None:
     before=st.binary(max_size=5),
     behind=st.binary(max_size=5),
 )
-def test_scan_finds_what_the_parser_reads(data: bytes, before: bytes, behind: bytes) -> None:
+def test_the_property_scan_equals_the_parser(data: bytes, before: bytes, behind: bytes) -> None:
     """Position and length of each value are the parser's; 0 and 0 if there is none."""
     found = np.full((kernel.N_NAMES, 2), -77, np.int64)
     buffer = before + data + behind

@@ -47,7 +47,7 @@ def encoded(units: list[Unit], *, batch: bool) -> NDArray[np.void]:
 
 
 @given(units=UNITS, batch=st.booleans(), least=st.integers(-1, 20), limit=st.integers(0, 50))
-def test_units_are_visible_as_long_as_they_ascend_below_the_limit(
+def test_units_are_visible_while_they_ascend_below_the_limit(
     units: list[Unit], batch: bool, least: int, limit: int
 ) -> None:
     end, stopped, before = 0, len(units), least
@@ -70,7 +70,7 @@ def test_units_are_visible_as_long_as_they_ascend_below_the_limit(
     is_whole=st.booleans(),
     counts=st.booleans(),
 )
-def test_as_many_are_read_as_the_limits_allow(
+def test_as_many_records_are_read_as_the_limits_allow(
     rows: list[tuple[int, int, bool]],
     most_messages: int,
     most_bytes: int,
@@ -111,7 +111,7 @@ def test_as_many_are_read_as_the_limits_allow(
     gap=st.integers(0, 6),
     together=st.integers(1, 30),
 )
-def test_records_are_read_together_where_they_lie_close(
+def test_adjacent_records_are_read_together(
     records: list[tuple[int, int]], file_size: int, gap: int, together: int
 ) -> None:
     """Each pair of *records* is the gap before a record, and its size."""
@@ -151,7 +151,7 @@ def test_records_are_read_together_where_they_lie_close(
     records=st.lists(st.tuples(st.integers(-3, 70), st.integers(-2, 20)), min_size=1, max_size=4),
     file_size=st.sampled_from([16, 64]),
 )
-def test_a_record_that_no_file_holds_is_told(records: list[tuple[int, int]], file_size: int) -> None:
+def test_a_record_that_no_file_contains_gives_no_plan(records: list[tuple[int, int]], file_size: int) -> None:
     offsets, sizes = (np.array(column, np.int64) for column in zip(*records, strict=True))
     possible = all(at >= 0 and size > 0 and at % file_size + size <= file_size for at, size in records)
     assert (plan_reads(offsets, sizes, file_size=file_size, gap=1, most_together=1) is not None) == possible

@@ -18,7 +18,7 @@ from tidemark.format.record import Record, decode_record, encode_record
 
 
 @given(fields=record_fields(), physical_offset=st.integers(0, 1 << 50), behind=st.binary(max_size=5))
-def test_decode_of_encode_is_the_same(fields: dict[str, Any], physical_offset: int, behind: bytes) -> None:
+def test_decode_reverses_encode(fields: dict[str, Any], physical_offset: int, behind: bytes) -> None:
     """Every field is decoded, and the bytes are those of the layout as struct writes it."""
     record = Record(**fields, physical_offset=physical_offset, born_timestamp=builders.BORN_MS)
     data = encode_record(record)
@@ -29,7 +29,7 @@ def test_decode_of_encode_is_the_same(fields: dict[str, Any], physical_offset: i
 
 
 @given(data=st.one_of(damaged_logs(), st.binary(max_size=200)))
-def test_any_bytes_are_a_record_or_corrupt(data: bytes) -> None:
+def test_any_bytes_decode_to_a_record_or_are_corrupt(data: bytes) -> None:
     """decode_record raises nothing else, and agrees with the plain reader on which bytes are a record."""
     try:
         record = decode_record(data)
@@ -59,7 +59,7 @@ def test_any_bytes_decode_as_properties(data: bytes) -> None:
 
 
 @given(data=st.binary(max_size=80))
-def test_any_bytes_are_a_header_or_too_short(data: bytes) -> None:
+def test_any_bytes_decode_to_a_header_or_are_too_short(data: bytes) -> None:
     """An index file's header is corrupt only when it is cut off."""
     try:
         decode_header(data)
@@ -70,7 +70,7 @@ def test_any_bytes_are_a_header_or_too_short(data: bytes) -> None:
 
 
 @given(data=st.binary(max_size=24))
-def test_any_bytes_are_a_host_or_a_value_error(data: bytes) -> None:
+def test_any_bytes_decode_to_a_host_or_raise_value_error(data: bytes) -> None:
     """Any 8 or 20 bytes are a host."""
     try:
         decode_host(data)
@@ -87,7 +87,7 @@ HEXLIKE = st.sampled_from([32, 56]).flatmap(
 
 
 @given(text=st.one_of(HEXLIKE, st.text(max_size=60)))
-def test_any_text_is_a_message_id_or_a_value_error(text: str) -> None:
+def test_any_text_decodes_to_a_message_id_or_raises_value_error(text: str) -> None:
     """Ids come from users: nothing else is raised, and blanks are no hex digits."""
     for decode in (decode_offset_message_id, decode_unique_key):
         try:

@@ -16,7 +16,7 @@ QUEUES = st.integers(0, 1)
 
 
 @given(data=st.data(), steps=st.integers(1, 30))
-def test_random_right_histories_pass(data: st.DataObject, steps: int) -> None:
+def test_random_valid_histories_pass(data: st.DataObject, steps: int) -> None:
     """Operations on two queues of two topics overlap, the watermark lags, and terms change."""
     service = Simulated()
     appends: list[Append] = []
@@ -49,7 +49,7 @@ def test_random_right_histories_pass(data: st.DataObject, steps: int) -> None:
 
 
 @given(data=st.data(), steps=st.integers(1, 30))
-def test_random_right_group_histories_pass(data: st.DataObject, steps: int) -> None:
+def test_random_valid_group_histories_pass(data: st.DataObject, steps: int) -> None:
     """There are polls, seeks back, commits at or below the position, failing handlers, and re-created topics."""
     service = Simulated()
     groups = SimulatedGroups(service).with_handlers()

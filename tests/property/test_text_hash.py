@@ -31,7 +31,7 @@ def test_text_hash_equals_java_hash_of_the_decoded_text(data: bytes, before: byt
 
 
 @pytest.mark.parametrize("odd", [b"", "é".encode(), "€".encode(), "😀".encode(), b"\xff", b"\xe2\x82"])
-def test_what_is_hashed_eight_characters_at_a_time(odd: bytes) -> None:
+def test_text_hash_is_right_around_eight_character_blocks(odd: bytes) -> None:
     """Texts of about that length have a non-ASCII character at each place."""
     letters = bytes(range(0x5A, 0x7F))
     for length in range(20):
@@ -42,7 +42,7 @@ def test_what_is_hashed_eight_characters_at_a_time(odd: bytes) -> None:
 
 
 @given(head=st.text(max_size=8), tail=st.text(max_size=8))
-def test_hash_goes_on_from_a_seed(head: str, tail: str) -> None:
+def test_text_hash_continues_from_a_seed(head: str, tail: str) -> None:
     """Hashing a text in two pieces gives the hash of the whole."""
     first, second = head.encode("utf-8", "replace"), tail.encode("utf-8", "replace")
     seed = text_hash(np.frombuffer(first, np.uint8), 0, len(first), 0)

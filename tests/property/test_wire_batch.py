@@ -42,7 +42,7 @@ def is_delayed(properties: dict[str, str]) -> bool:
 
 
 @given(elements=wire_batches())
-def test_encoded_elements_are_the_bytes_of_the_layout(elements: Elements) -> None:
+def test_encoded_elements_have_the_documented_layout(elements: Elements) -> None:
     """encode_elements writes the same as struct by docs/format.md §3, and decode_elements reads it back."""
     wire = encode_elements(Element(*element) for element in elements)
     assert wire == builders.wire_batch(*elements)
@@ -50,7 +50,7 @@ def test_encoded_elements_are_the_bytes_of_the_layout(elements: Elements) -> Non
 
 
 @given(wire=st.one_of(damaged_wire_batches(), st.binary(max_size=120)))
-def test_scan_accepts_what_the_plain_decoder_accepts(wire: bytes) -> None:
+def test_the_batch_scan_accepts_the_same_batches_as_the_plain_decoder(wire: bytes) -> None:
     """A batch is malformed for both, at the same byte, or for none; and the facts are those of its elements."""
     elements, malformed_at = decoded(wire)
     if malformed_at is not None:
@@ -75,7 +75,7 @@ def test_scan_accepts_what_the_plain_decoder_accepts(wire: bytes) -> None:
 
 
 @given(elements=wire_batches().filter(bool))
-def test_scan_tells_the_first_elements_keys(elements: Elements) -> None:
+def test_the_batch_scan_returns_the_keys_of_the_first_element(elements: Elements) -> None:
     """unique_key and keys are the bytes of the first element's properties, or empty."""
     facts = scan(builders.wire_batch(*elements))
     named = decode_properties(elements[0][1])
@@ -84,7 +84,7 @@ def test_scan_tells_the_first_elements_keys(elements: Elements) -> None:
 
 
 @given(wire=damaged_wire_batches())
-def test_scan_is_the_same_for_an_array(wire: bytes) -> None:
+def test_the_batch_scan_is_equal_for_bytes_and_arrays(wire: bytes) -> None:
     """Bytes and uint8 arrays give the same facts."""
     outcomes = []
     for form in (wire, np.frombuffer(bytearray(wire), np.uint8)):
@@ -103,7 +103,7 @@ def test_scan_is_the_same_for_an_array(wire: bytes) -> None:
     queue_offset=st.integers(0, 1 << 40),
     physical_offset=st.integers(0, 1 << 40),
 )
-def test_encoded_records_are_those_of_encode_record(
+def test_encoded_records_equal_those_of_encode_record(
     elements: Elements, topic: bytes, is_v2: bool, first_extra: bytes, queue_offset: int, physical_offset: int
 ) -> None:
     """Each record of the compiled loop equals the plain encoder's and struct's, byte by byte."""
@@ -148,7 +148,7 @@ def test_encoded_records_are_those_of_encode_record(
     assert positions.tolist() == [physical_offset + sum(map(len, expected[:i])) for i in range(len(expected))]
 
 
-def test_record_of_a_body_of_crc_0_carries_0() -> None:
+def test_a_record_whose_body_has_crc_0_stores_0() -> None:
     """A body whose CRC is 0 is stored with 0."""
     assert zlib.crc32(builders.BODY_OF_CRC_0) == 0
     record = encode_record(Record(topic=b"T", body=builders.BODY_OF_CRC_0))

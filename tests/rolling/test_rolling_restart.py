@@ -47,7 +47,7 @@ def wait_until_read(bodies: set[str], everybody: Sequence[Readers]) -> None:
         time.sleep(0.1)
 
 
-def test_no_program_notices_a_rolling_restart(stack: LocalStack, tell: Callable[[str], None]) -> None:
+def test_a_rolling_restart_causes_no_error_loss_or_long_pause(stack: LocalStack, tell: Callable[[str], None]) -> None:
     """No error reaches a sender or a reader, nothing is lost, doubled or out of order, and no pause is long."""
     alone = Readers(stack.query_url)
     group = Readers(stack.query_url, 2, group="rolling", auto_commit=False, commit=True)

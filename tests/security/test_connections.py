@@ -18,7 +18,7 @@ WANTED = 10_000
 ANSWER_WITHIN_S = 5.0
 
 
-def test_ten_thousand_idle_connections_keep_nobody_from_working(start: Start, tell: Callable[[str], None]) -> None:
+def test_ten_thousand_idle_connections_do_not_block_other_clients(start: Start, tell: Callable[[str], None]) -> None:
     """Each service has them at once: sends and requests continue, and memory grows only by the sockets."""
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     count = min(WANTED, (files - 1_000) // 2)
@@ -41,7 +41,7 @@ def test_ten_thousand_idle_connections_keep_nobody_from_working(start: Start, te
     assert max(grown.values()) < 500
 
 
-def test_more_connections_than_there_may_be(start: Start) -> None:
+def test_connections_above_the_limit_are_refused(start: Start) -> None:
     """HTTP answers 429 with a retry time; gRPC closes the connection. Existing connections continue."""
     stack = start(MAX_CONNECTIONS=30)
     with Producer(stack.writer_address) as producer, httpx.Client(base_url=stack.query_url) as client:
@@ -63,7 +63,7 @@ def test_more_connections_than_there_may_be(start: Start) -> None:
             assert another.send("orders", b"another").queue_offset >= 0
 
 
-def test_connections_that_say_nothing_are_closed(start: Start) -> None:
+def test_idle_connections_are_closed(start: Start) -> None:
     """A new one is closed after the time for a head or a handshake, a used one after the keep-alive time."""
     stack = start(HANDSHAKE_TIMEOUT_MS=1_000, QUERY_HEAD_TIMEOUT_MS=1_000)
     for port in (stack.writer_port, stack.query_port):

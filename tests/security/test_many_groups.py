@@ -104,7 +104,7 @@ def test_offsets_of_unknown_groups_are_limited(start: Start, row: Row) -> None:
     assert (stack.data / "config" / "consumerOffset.json").stat().st_size < 100 * MOST
 
 
-def test_members_that_never_return_are_limited_and_forgotten(start: Start, row: Row) -> None:
+def test_members_that_never_return_are_limited_and_expire(start: Start, row: Row) -> None:
     """They are limited by group and by session, and make room when it ends."""
     stack = with_topic(start(QUERY_MAX_GROUPS=MOST, QUERY_MAX_GROUP_MEMBERS=50))
     body = '{"topics": ["orders"], "session_timeout_ms": 300000}'
@@ -145,7 +145,7 @@ def test_waiting_requests_are_limited(start: Start, row: Row) -> None:
     assert row("300 requests that wait, 100 at once", stack, wait) == {200: 100, 429: 200}
 
 
-def test_tags_keys_and_topics_leave_no_labels(start: Start, row: Row) -> None:
+def test_tags_keys_and_topics_in_requests_add_no_labels(start: Start, row: Row) -> None:
     """Pulls and searches have distinct ones."""
     stack = with_topic(start())
 

@@ -49,7 +49,7 @@ def paths_of(numbers: range) -> Iterator[str]:
         yield kinds[number % len(kinds)].format(number)
 
 
-def test_names_in_questions_leave_nothing_behind(start: Start, tell: Callable[[str], None]) -> None:
+def test_names_in_requests_are_not_kept(start: Start, tell: Callable[[str], None]) -> None:
     """The topics and groups do not exist, and the paths have no route."""
     stack = start(QUERY)
     ask_for(stack.query_port, paths_of(range(WARM)))
@@ -85,7 +85,7 @@ def refused(address: str, numbers: range) -> int:
         return sum(result.HasField("error") for answer in answers for result in answer.results)
 
 
-def test_names_in_appends_leave_nothing_behind(start: Start, tell: Callable[[str], None]) -> None:
+def test_names_in_appends_are_not_kept(start: Start, tell: Callable[[str], None]) -> None:
     """Topics are not created automatically: each append fails with TOPIC_NOT_FOUND, and none is counted by its name."""
     metrics = free_port()
     stack = start(WRITER, AUTO_CREATE_TOPICS=False, WRITER_METRICS_LISTEN=f"127.0.0.1:{metrics}")

@@ -34,7 +34,7 @@ def filled(stack: LocalStack) -> None:
 
 
 @contextlib.contextmanager
-def asking(port: int, count: int) -> Iterator[list[socket.socket]]:
+def unread_requests(port: int, count: int) -> Iterator[list[socket.socket]]:
     """Open clients that have requested all of it, and read nothing."""
     connections = [connect(port, PULL + RECORDS, receive_buffer=4096) for _ in range(count)]
     try:
@@ -53,13 +53,13 @@ def greatest_memory(stack: LocalStack, service: str, during_s: float) -> int:
     return most
 
 
-def test_answers_that_nobody_takes_are_bounded_and_end(start: Start, tell: Callable[[str], None]) -> None:
+def test_unread_answers_are_bounded_and_end(start: Start, tell: Callable[[str], None]) -> None:
     """Of forty times 64 MiB, few are in memory, the others get 429; in the end all are disconnected."""
     limit = 256 * MEBIBYTE
     stack = start(QUERY_MAX_UNTAKEN_BYTES=limit, QUERY_WRITE_TIMEOUT_MS=8_000)
     filled(stack)
     before = memory_of(stack, QUERY)
-    with asking(stack.query_port, CLIENTS) as connections:
+    with unread_requests(stack.query_port, CLIENTS) as connections:
         grown = greatest_memory(stack, QUERY, 2) - before
         assert httpx.get(f"{stack.query_url}/v1/status", timeout=60).status_code == 200
         refusal = httpx.get(f"{stack.query_url}/v1/topics/orders/queues/0/messages", timeout=60)
@@ -72,7 +72,7 @@ def test_answers_that_nobody_takes_are_bounded_and_end(start: Start, tell: Calla
     assert httpx.get(f"{stack.query_url}/v1/topics/orders/queues/0/messages", timeout=60).status_code == 200
 
 
-def test_a_stream_whose_answers_nobody_reads_is_not_read_on(start: Start) -> None:
+def test_a_stream_with_unread_answers_is_not_read_further(start: Start) -> None:
     """AppendStream: the writer accepts a limited number of batches, and serves others meanwhile."""
     stack = start(WRITER, FLUSH_MODE="async")
     sent = 0
@@ -103,7 +103,7 @@ def test_a_stream_whose_answers_nobody_reads_is_not_read_on(start: Start) -> Non
         call.cancel()
 
 
-def test_a_log_that_nobody_reads_takes_no_memory(start: Start) -> None:
+def test_unread_log_streams_use_bounded_memory(start: Start) -> None:
     """ReadLog: fifty streams of 64 MiB each, of which nothing is read."""
     stack = start(WRITER)
     with Producer(stack.writer_address) as producer:
@@ -123,7 +123,7 @@ def test_a_log_that_nobody_reads_takes_no_memory(start: Start) -> None:
 
 
 @pytest.mark.parametrize("algorithm", [grpc.Compression.Gzip, grpc.Compression.Deflate])
-def test_a_compressed_request_is_as_large_as_it_becomes(start: Start, algorithm: grpc.Compression) -> None:
+def test_a_compressed_request_is_limited_by_its_decompressed_size(start: Start, algorithm: grpc.Compression) -> None:
     """A compression bomb of gRPC, a gigabyte of zeros in a megabyte, is refused before it is fully decompressed."""
     stack = start(WRITER)
     before = memory_of(stack, WRITER)

@@ -36,7 +36,7 @@ RULES: dict[str, Rule] = {
     "hole": batches.holes,
     "torn batch": batches.torn,
     "watermark going back": watermark.going_back,
-    "committed behind acknowledged": watermark.behind_acknowledged,
+    "committed behind acknowledged": watermark.below_acknowledged,
     "bounds going back": bounds.going_back,
     "not found": lookups.not_found,
     "missed by key": lookups.missed_by_key,

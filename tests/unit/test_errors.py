@@ -22,7 +22,7 @@ def leaves_of(kind: type[StoreError]) -> set[type[StoreError]]:
     return set().union(*map(leaves_of, below)) if below else {kind}
 
 
-def test_drawing_names_exactly_the_tree() -> None:
+def test_the_documented_error_tree_matches_the_classes() -> None:
     """Each branch of the docstring's drawing lists exactly the classes that derive from it."""
     drawing = (errors.__doc__ or "").partition("A leaf carries")[0]
     drawn: dict[str, set[str]] = {}
@@ -38,14 +38,14 @@ def test_drawing_names_exactly_the_tree() -> None:
     assert drawn == tree
 
 
-def test_every_class_of_the_module_is_in_the_tree() -> None:
+def test_every_error_class_is_in_the_tree() -> None:
     """Every exception of the module is in the tree and has a docstring."""
     classes = {value for value in vars(errors).values() if isinstance(value, type) and issubclass(value, Exception)}
     assert classes == {StoreError, *children_of(StoreError), *leaves_of(StoreError)}
     assert all(kind.__doc__ for kind in classes)
 
 
-def test_facts_are_attributes() -> None:
+def test_error_facts_are_attributes() -> None:
     """Keyword arguments become attributes; other names raise AttributeError."""
     error = OffsetTooSmallError("gone", min_offset=5, max_offset=9)
     assert (error.min_offset, error.max_offset, error.message, str(error)) == (5, 9, "gone", "gone")
@@ -53,7 +53,7 @@ def test_facts_are_attributes() -> None:
         _ = error.path
 
 
-def test_facts_may_have_any_name() -> None:
+def test_error_facts_may_have_any_name() -> None:
     """A fact may have the name of a parameter."""
     error = CorruptMessageError("torn", reason="LENGTH", message="other", self=1)
     assert error.facts == {"reason": "LENGTH", "message": "other", "self": 1}
@@ -61,7 +61,7 @@ def test_facts_may_have_any_name() -> None:
 
 
 @pytest.mark.parametrize("again", [copy.copy, lambda error: pickle.loads(pickle.dumps(error))])
-def test_facts_survive_a_copy(again: type) -> None:
+def test_error_facts_survive_a_copy(again: type) -> None:
     """Errors cross process borders with their facts."""
     error = again(OffsetTooSmallError("gone", min_offset=5))
     assert (type(error), error.message, error.min_offset) == (OffsetTooSmallError, "gone", 5)

@@ -33,7 +33,7 @@ PUT_STATUSES = [  # docs/format.md §15
 ]
 
 
-def test_every_leaf_is_in_the_table_once() -> None:
+def test_every_error_class_is_in_the_status_table_once() -> None:
     assert set(STATUS) == leaves_of(StoreError)
 
 
@@ -45,7 +45,7 @@ def test_reasons_are_unique_and_stable_words() -> None:
     assert UNKNOWN.reason not in reasons
 
 
-def test_codes_exist() -> None:
+def test_status_codes_exist_in_grpc_and_http() -> None:
     """gRPC knows each code, HTTP each status, and RocketMQ each name."""
     for entry in [*STATUS.values(), UNKNOWN]:
         assert grpc.StatusCode[entry.grpc_code] is not grpc.StatusCode.OK
@@ -62,20 +62,22 @@ def test_codes_exist() -> None:
         (errors.StoreClosedError, "STORE_CLOSED", "UNAVAILABLE", 503),
     ],
 )
-def test_rows_that_others_rely_on(leaf: type[StoreError], reason: str, grpc_code: str, http_status: int) -> None:
+def test_documented_status_rows_are_stable(
+    leaf: type[StoreError], reason: str, grpc_code: str, http_status: int
+) -> None:
     """These rows are documented outside of the code."""
     assert STATUS[leaf][:3] == (reason, grpc_code, http_status)
 
 
 @pytest.mark.parametrize("leaf", STATUS)
-def test_reason_leads_back_to_the_leaf(leaf: type[StoreError]) -> None:
+def test_a_reason_maps_back_to_its_error_class(leaf: type[StoreError]) -> None:
     """A client raises the service's error again, with all its facts."""
     error = error_of(status_of(leaf("text")).reason, "text", limit=3, reason="LENGTH", message="m")
     assert type(error) is leaf
     assert error.facts == {"limit": 3, "reason": "LENGTH", "message": "m"}
 
 
-def test_what_is_no_leaf_is_internal() -> None:
+def test_an_error_outside_the_status_table_is_internal() -> None:
     """Bugs and inner nodes of the tree have no reason of their own; an unknown reason is a plain StoreError."""
     assert status_of(KeyError("x")) == status_of(StoreError("x")) == UNKNOWN
     assert type(error_of("NEVER_HEARD_OF", "text")) is StoreError

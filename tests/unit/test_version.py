@@ -9,7 +9,7 @@ import pytest
 from tidemark.version import program_version
 
 
-def test_a_program_that_is_not_installed_does_not_know_its_version(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_version_of_an_uninstalled_program_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
     """The images run from a folder, where reading the version must not fail."""
     assert program_version() == importlib.metadata.version("tidemark")
 

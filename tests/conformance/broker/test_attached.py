@@ -166,7 +166,7 @@ def create_topics(broker: RealBroker) -> None:
 
 
 @pytest.mark.parametrize("seed", range(len(SETTINGS)))
-def test_beside_a_broker_that_appends_rolls_and_is_killed(
+def test_attach_follows_a_broker_that_appends_rolls_and_is_killed(
     tmp_path: Path, seed: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """It covers the time before its first message, many files, a SIGKILL, a clean stop, and a restart of Tidemark."""
@@ -206,7 +206,7 @@ def test_beside_a_broker_that_appends_rolls_and_is_killed(
         )
 
 
-def test_beside_a_broker_that_expires(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_attach_follows_a_broker_that_expires_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The broker's own cleaning removes files while they are read: only 410 occurs, and then the same bounds."""
     settings = {"fileReservedTime": 0, "deleteWhen": EVERY_HOUR, "cleanResourceInterval": 1_000}
     store, state = tmp_path / "store", tmp_path / "state"

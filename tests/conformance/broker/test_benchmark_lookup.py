@@ -19,7 +19,7 @@ HIDING_MESSAGES = 100  # an answer of the broker has room for 32 entries
 DEADLINE_S = 30.0
 
 
-def test_what_the_broker_does_not_find_is_counted_and_not_measured(tmp_path: Path) -> None:
+def test_lookups_that_the_broker_misses_are_counted_and_not_measured(tmp_path: Path) -> None:
     with RealBroker(tmp_path / "store", tmp_path / "work") as broker:
         broker.client.create_topic("lookup", queues=1)
         broker.client.send("lookup", 0, ToSend(b"first", keys=(HIDDEN,)))

@@ -43,7 +43,7 @@ def this(request: pytest.FixtureRequest, tmp_path: Path, seed: int) -> Iterator[
 
 
 @pytest.mark.parametrize("seed", _ROUNDS)
-def test_theirs_first(this: Round, seed: int) -> None:
+def test_broker_and_tidemark_alternate_starting_with_the_broker(this: Round, seed: int) -> None:
     """The order is broker, Tidemark, broker, Tidemark: one of the broker's legs ends in a kill."""
     their_leg(this, kill=seed % 2 == 0)
     our_leg(this, _ENDINGS[seed % 4], rebuild=True, kill_pipeline=False)
@@ -53,7 +53,7 @@ def test_theirs_first(this: Round, seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", _ROUNDS)
-def test_ours_first(this: Round, seed: int) -> None:
+def test_broker_and_tidemark_alternate_starting_with_tidemark(this: Round, seed: int) -> None:
     """The order is Tidemark, broker, Tidemark, broker, Tidemark."""
     our_leg(this, _ENDINGS[(seed + 1) % 4], rebuild=False, kill_pipeline=True)
     their_leg(this, kill=seed % 2 == 1)

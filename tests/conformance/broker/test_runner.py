@@ -13,7 +13,7 @@ from .rocket_client import RocketError, ToSend
 pytestmark = [pytest.mark.conformance, pytest.mark.exhaustive]
 
 
-def test_two_brokers_at_once_keep_what_they_were_sent(tmp_path: Path) -> None:
+def test_two_concurrent_brokers_keep_their_messages(tmp_path: Path) -> None:
     """Each has its own ports; one is stopped, one is killed, and both come back with every message."""
     with RealBroker(tmp_path / "a", tmp_path / "work-a") as a, RealBroker(tmp_path / "b", tmp_path / "work-b") as b:
         for broker in (a, b):

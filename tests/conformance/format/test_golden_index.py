@@ -72,7 +72,7 @@ def in_the_brokers_order(keys: list[Key], file: BrokersFile, position: int) -> t
 
 
 @pytest.mark.parametrize("name", COMPLETE)
-def test_index_files_equal_the_brokers(golden_store: GoldenStore, name: str) -> None:
+def test_index_files_equal_those_of_the_broker(golden_store: GoldenStore, name: str) -> None:
     """Header, slots and entries of every file are compared, each made in one run from the end of the previous one."""
     store = golden_store(name)
     keys = keys_of_log(store)

@@ -54,7 +54,7 @@ def test_every_full_file_ends_with_a_blank_record(golden_store: GoldenStore, nam
 
 
 @pytest.mark.parametrize("name", STORES)
-def test_rows_of_the_walk_equal_the_plain_twins(golden_store: GoldenStore, name: str) -> None:
+def test_rows_of_the_walk_equal_the_plain_twin(golden_store: GoldenStore, name: str) -> None:
     """The compiled walk and the plain one agree on real logs, in one shard and in three."""
     for file in walk_log(golden_store(name)):
         data = file.buffer.tobytes()
@@ -71,7 +71,9 @@ def expected_messages(name: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize(("name", "store"), [("mixed", "store"), ("killed", "store-recovered"), ("expired", "store")])
-def test_records_hold_what_the_brokers_client_read(golden_store: GoldenStore, name: str, store: str) -> None:
+def test_decoded_records_equal_the_messages_of_the_broker_client(
+    golden_store: GoldenStore, name: str, store: str
+) -> None:
     """Every field of every single message of a real consumer equals that of the decoded record."""
     root = golden_store(f"{name}/{store}")
     files = {file.start: file for file in walk_log(root)}

@@ -36,7 +36,7 @@ def batch_units(rows: RequestArray) -> bytes:
 
 
 @pytest.mark.parametrize("name", STORES)
-def test_topics_say_which_queues_are_batch_queues(golden_store: GoldenStore, name: str) -> None:
+def test_topic_attributes_match_the_types_of_queue_folders(golden_store: GoldenStore, name: str) -> None:
     """The topic's queue.type in topics.json matches every queue folder."""
     store = golden_store(name)
     topics = load_topics(store / "config" / "topics.json")
@@ -47,7 +47,7 @@ def test_topics_say_which_queues_are_batch_queues(golden_store: GoldenStore, nam
 
 
 @pytest.mark.parametrize("name", COMPLETE)
-def test_queue_files_equal_the_brokers(golden_store: GoldenStore, name: str) -> None:
+def test_queue_files_equal_those_of_the_broker(golden_store: GoldenStore, name: str) -> None:
     """Every queue of the log is there, byte for byte, and zero bytes follow."""
     store = golden_store(name)
     rows = units_by_queue(store)
@@ -85,7 +85,7 @@ def test_lagging_queues_of_a_killed_broker_are_a_prefix(golden_store: GoldenStor
             assert encode(rows[queue]).startswith(built), queue
 
 
-def test_queues_of_an_expired_log_agree_behind_its_minimum(golden_store: GoldenStore) -> None:
+def test_queues_of_an_expired_log_are_equal_above_its_minimum(golden_store: GoldenStore) -> None:
     """Units of existing records equal Tidemark's; earlier ones point below the log's first file."""
     store = golden_store("expired/store")
     rows = units_by_queue(store)

@@ -46,7 +46,7 @@ def test_consumer_offsets_are_read_with_their_unquoted_keys(golden_store: Golden
 
 
 @pytest.mark.parametrize("name", STORES)
-def test_checkpoint_is_read(golden_store: GoldenStore, name: str) -> None:
+def test_the_checkpoint_of_a_broker_is_read(golden_store: GoldenStore, name: str) -> None:
     """There are five big-endian numbers."""
     path = golden_store(name) / "checkpoint"
     checkpoint = Checkpoint.open_read_only(path)
@@ -55,7 +55,7 @@ def test_checkpoint_is_read(golden_store: GoldenStore, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", STORES)
-def test_logs_open_as_one_address_space(golden_store: GoldenStore, name: str) -> None:
+def test_log_files_of_a_broker_open_as_one_address_space(golden_store: GoldenStore, name: str) -> None:
     """The sizes of a real log's files agree, the log may start above 0, and reads end at a file's end."""
     folder = golden_store(name) / "commitlog"
     size = size_on_disk(folder)

@@ -89,14 +89,14 @@ by_name = pytest.mark.parametrize("name", RECORDS)
 
 
 @by_name
-def test_record_encodes_to_the_vector(name: str) -> None:
+def test_a_record_encodes_to_the_vector(name: str) -> None:
     """The plain encoder writes the vector's bytes."""
     data, record = RECORDS[name]
     assert encode_record(record).hex() == data.hex()
 
 
 @by_name
-def test_vector_decodes_to_the_record(name: str) -> None:
+def test_a_vector_decodes_to_the_record(name: str) -> None:
     """Every field is the listed one, and the CRC is the body's."""
     data, record = RECORDS[name]
     decoded = decode_record(data + b"behind")
@@ -108,7 +108,7 @@ def test_vector_decodes_to_the_record(name: str) -> None:
 
 
 @by_name
-def test_vector_passes_the_check(name: str) -> None:
+def test_a_vector_passes_the_check(name: str) -> None:
     """The walk accepts the vector at its position and returns its end."""
     data, record = RECORDS[name]
     result = Checker().check(np.frombuffer(data, np.uint8), base_offset=record.physical_offset)
@@ -118,7 +118,7 @@ def test_vector_passes_the_check(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "size"), [("A", 123), ("A6", 147), ("B", 143), ("V2", 230), ("R1", 122), ("R2", 114), ("IB", 251)]
 )
-def test_record_size_is_told_beforehand(name: str, size: int) -> None:
+def test_record_size_returns_the_total_size_of_the_parts(name: str, size: int) -> None:
     """record_size returns TOTALSIZE of the parts."""
     data, record = RECORDS[name]
     told = record_size(
@@ -132,7 +132,7 @@ def test_record_size_is_told_beforehand(name: str, size: int) -> None:
     assert told == size == len(data)
 
 
-def test_dispatch_request_of_a_has_tags_code_and_keys() -> None:
+def test_the_dispatch_request_of_vector_a_has_tags_code_and_keys() -> None:
     """The queue and index builders get these from the walk of A."""
     row = Checker().check(np.frombuffer(vectors.A, np.uint8), base_offset=0).requests[0]
     assert (row["tags_code"], row["queue_id"], row["queue_offset"], row["base_offset"]) == (2598919, 1, 7, 7)
@@ -140,13 +140,13 @@ def test_dispatch_request_of_a_has_tags_code_and_keys() -> None:
     assert vectors.A[row["keys_at"] :][: row["keys_length"]] == b"K1"
 
 
-def test_dispatch_request_of_inner_batch_has_base_and_size() -> None:
+def test_the_dispatch_request_of_an_inner_batch_has_base_and_size() -> None:
     """They are INNER_BASE and INNER_NUM of IB."""
     row = Checker().check(np.frombuffer(vectors.IB, np.uint8), base_offset=8192).requests[0]
     assert (row["base_offset"], row["batch_size"], row["tags_code"]) == (30, 2, 0)
 
 
-def test_crc_property_of_b_is_over_what_stands_before_it() -> None:
+def test_the_crc_property_of_vector_b_covers_the_preceding_bytes() -> None:
     """It has the digits of the masked CRC of all but the last 20 bytes, least significant first (format.md §2)."""
     crc = masked_crc32(vectors.B[:-20])
     assert crc == 1182144372
@@ -161,13 +161,13 @@ def test_crc_property_of_b_is_over_what_stands_before_it() -> None:
         (vectors.STORE_HOST_V6, 0, "105000000000000000050600300C326B00002A9F0000000000000000"),
     ],
 )
-def test_offset_message_id_both_ways(host: bytes, physical_offset: int, text: str) -> None:
+def test_an_offset_message_id_is_encoded_and_decoded(host: bytes, physical_offset: int, text: str) -> None:
     """The id is host and offset in upper-case hex."""
     assert encode_offset_message_id(host, physical_offset) == text
     assert decode_offset_message_id(text) == OffsetMessageId(decode_host(host), physical_offset)
 
 
-def test_hosts_of_the_vectors_read_as_the_spec_writes_them() -> None:
+def test_the_hosts_of_the_vectors_are_decoded_as_in_the_spec() -> None:
     """They are 127.0.0.1:54321 and the IPv6 store host."""
     assert decode_host(vectors.BORN_HOST) == parse_host("127.0.0.1:54321")
     assert decode_host(vectors.STORE_HOST_V6) == Host("1050::5:600:300c:326b", 10911)
@@ -176,14 +176,14 @@ def test_hosts_of_the_vectors_read_as_the_spec_writes_them() -> None:
 W_ELEMENTS = [Element(b"m0", b"WAIT\x01true\x02TAGS\x01TagA\x02", 0), Element(b"msg1", b"WAIT\x01true\x02", 3)]
 
 
-def test_wire_batch_both_ways() -> None:
+def test_a_wire_batch_is_encoded_and_decoded() -> None:
     """W is the two listed messages, for encoder, decoder and scan."""
     assert elements.encode_elements(W_ELEMENTS) == vectors.W
     assert list(elements.decode_elements(vectors.W)) == W_ELEMENTS
     assert wire_batch.scan(vectors.W).count == 2
 
 
-def test_legacy_batch_of_w_is_r1_and_r2() -> None:
+def test_the_legacy_batch_w_encodes_to_records_r1_and_r2() -> None:
     """The compiled encoder turns W into the two records, with their positions."""
     head = np.frombuffer(encode_record(R1)[: HEAD.itemsize], np.uint8)
     out = np.empty(1000, np.uint8)
@@ -203,7 +203,7 @@ def test_legacy_batch_of_w_is_r1_and_r2() -> None:
     assert ",".join(ids) == "C0A8074100002A9F0000000000001000,C0A8074100002A9F000000000000107A"
 
 
-def test_blank_record_of_1000_bytes() -> None:
+def test_a_blank_record_of_1000_bytes_equals_the_vector() -> None:
     """It has the length to the file's end, and the magic; the walk takes it as the file's end."""
     assert encode_blank(1000) == vectors.BLANK
     buffer = np.frombuffer(vectors.BLANK + bytes(992), np.uint8)
@@ -218,7 +218,9 @@ def test_blank_record_of_1000_bytes() -> None:
         (vectors.CQ_PRE_BLANK, 0, 0x7FFFFFFF, 0),
     ],
 )
-def test_consume_queue_unit_both_ways(unit: bytes, physical_offset: int, message_size: int, code: int) -> None:
+def test_a_consume_queue_unit_is_encoded_and_decoded(
+    unit: bytes, physical_offset: int, message_size: int, code: int
+) -> None:
     """It has 20 bytes: position, size, tags code."""
     encoded = consume_queue.encode_units(
         physical_offset=[physical_offset], message_size=[message_size], tags_code=[code]
@@ -227,14 +229,14 @@ def test_consume_queue_unit_both_ways(unit: bytes, physical_offset: int, message
     assert consume_queue.decode_units(unit).tolist() == [(physical_offset, message_size, code)]
 
 
-def test_pre_blank_unit_is_the_vector_and_not_live() -> None:
+def test_the_pre_blank_unit_equals_the_vector_and_is_not_live() -> None:
     """Pre-blank units fill heads and point at no record."""
     assert consume_queue.PRE_BLANK_UNIT == vectors.CQ_PRE_BLANK
     units = consume_queue.decode_units(vectors.CQ_PRE_BLANK + vectors.CQ_OF_A + bytes(20) + b"rest")
     assert consume_queue.is_live(units).tolist() == [False, True, False]
 
 
-def test_batch_consume_queue_unit_both_ways() -> None:
+def test_a_batch_consume_queue_unit_is_encoded_and_decoded() -> None:
     """They are the 46 bytes of IB."""
     encoded = batch_consume_queue.encode_units(
         physical_offset=[8192],
@@ -250,14 +252,14 @@ def test_batch_consume_queue_unit_both_ways() -> None:
     assert batch_consume_queue.is_live(units).tolist() == [True, False]
 
 
-def test_address_of_an_extension_is_told_from_a_tags_code() -> None:
+def test_an_extension_address_is_distinguished_from_a_tags_code() -> None:
     """The address of extension offset 0 is at most the limit, every tags code above it."""
     address = int.from_bytes(vectors.EXT_ADDRESS, "big", signed=True)
     assert address <= EXT_ADDRESS_LIMIT < -(1 << 31)
     assert int.from_bytes(vectors.EXT[2:10], "big", signed=True) == tags_code("TagA")
 
 
-def test_index_file_is_the_vector() -> None:
+def test_the_index_file_equals_the_vector() -> None:
     """Three puts give RocketMQ's 136 bytes; K1 is found newest first."""
     keys = ["K1", "K2", "K1"]
     header = index_file.Header()
@@ -278,7 +280,7 @@ def test_index_file_is_the_vector() -> None:
     assert new.header.index_count == 4  # as many as the file has entries: the fourth put is refused
 
 
-def test_lookup_in_the_index_vector_gives_newest_first() -> None:
+def test_a_lookup_in_the_index_vector_returns_the_newest_first() -> None:
     """A lookup of TopicTest#K1 yields 8192, then 0."""
     data = np.frombuffer(vectors.IDX, np.uint8)
     header = index_file.decode_header(vectors.IDX)
@@ -295,7 +297,7 @@ def test_lookup_in_the_index_vector_gives_newest_first() -> None:
     assert found == [8192, 0]
 
 
-def test_checkpoint_is_the_vector(tmp_path: Path) -> None:
+def test_the_checkpoint_equals_the_vector(tmp_path: Path) -> None:
     """Values are big-endian on disk, in 4096 bytes."""
     path = tmp_path / "checkpoint"
     checkpoint = Checkpoint.open_to_write(path, DiskStorage())
@@ -306,7 +308,7 @@ def test_checkpoint_is_the_vector(tmp_path: Path) -> None:
     assert path.read_bytes() == vectors.CKPT.ljust(4096, b"\0")
 
 
-def test_default_sizes() -> None:
+def test_record_and_index_file_sizes_equal_those_of_rocketmq() -> None:
     """A record of topic FooBar with 32 and 29 bytes has 158 bytes, the default index file 420,000,040."""
     size = record_size(born_size=8, store_size=8, magic=Magic.V1, body_length=32, topic_length=6, properties_length=29)
     assert size == 158
@@ -320,7 +322,7 @@ def test_default_sizes() -> None:
         ("AB\x02C\x01d\x02A\x01x\x02A\x01y", {"C": "d", "A": "y"}),
     ],
 )
-def test_property_parser_is_as_lenient_as_the_peer(text: str, entries: dict[str, str]) -> None:
+def test_the_property_parser_is_as_lenient_as_rocketmq(text: str, entries: dict[str, str]) -> None:
     """They are the two cases of RocketMQ 5.3.3 (tests/conformance/format/vectors.py)."""
     assert decode_properties(text.encode()) == entries
 

@@ -34,7 +34,7 @@ def message_ids(answer: pb.AppendBatchResponse) -> list[str]:
 
 
 @SIZES
-def test_ac1_ac2_a_batch_without_room_leaves_a_blank_record_and_nothing_else(
+def test_ac1_ac2_a_batch_without_room_writes_only_a_blank_record(
     tmp_path: Path, hosts: dict[str, Any], size: int, id_length: int
 ) -> None:
     """With 1000 bytes left: 8 bytes of blank that cover all 1000, the rest unchanged, the batch whole in the next file.
@@ -57,7 +57,7 @@ def test_ac1_ac2_a_batch_without_room_leaves_a_blank_record_and_nothing_else(
 
 
 @SIZES
-def test_ac3_ac4_ac5_a_batch_with_room_is_stored_and_decodes_to_what_was_sent(
+def test_ac3_ac4_ac5_a_batch_with_room_is_stored_and_decoded_unchanged(
     tmp_path: Path, hosts: dict[str, Any], size: int, id_length: int
 ) -> None:
     """It is stored at 0 with the bytes of the formula, ten ids, one store time, and consecutive queue offsets."""

@@ -42,12 +42,12 @@ def pulled(store: MessageStore, offset: int, max_messages: int, max_bytes: int =
     return store.get_message("b", offset, max_messages, max_bytes=max_bytes, limits=LIMITS)
 
 
-def test_bcm1_a_message_without_marks_of_a_batch_goes_to_a_simple_topic(store: MessageStore) -> None:
+def test_bcm1_a_message_without_batch_marks_is_stored_in_a_simple_topic(store: MessageStore) -> None:
     """It has neither INNER_NUM nor a flag: PUT_OK."""
     assert store.put("s", (b"x", {})).status == pb.PUT_STATUS_PUT_OK
 
 
-def test_bcm2_half_a_batch_is_refused(store: MessageStore) -> None:
+def test_bcm2_an_incomplete_inner_batch_is_refused(store: MessageStore) -> None:
     """INNER_NUM without the flag, or the flag on a topic of single messages: MESSAGE_ILLEGAL, nothing is stored."""
     for topic in ("s", "b"):
         assert store.refused(topic, (b"x", {}), properties={"INNER_NUM": "1"}).reason == "INNER_BATCH_ILLEGAL"
@@ -55,7 +55,7 @@ def test_bcm2_half_a_batch_is_refused(store: MessageStore) -> None:
     assert store.max_physical_offset == 0
 
 
-def test_bcm3_a_batch_topic_takes_single_messages(store: MessageStore) -> None:
+def test_bcm3_a_batch_topic_accepts_single_messages(store: MessageStore) -> None:
     """A plain one, and one with the flag and no INNER_NUM, each count as one."""
     assert store.put("b", (b"x", {})).status == pb.PUT_STATUS_PUT_OK
     answer = store.put("b", (b"y", {}), sys_flag=0x80)
@@ -110,7 +110,7 @@ def test_bcm6_an_empty_batch_queue_has_minimum_minus_1(store: MessageStore) -> N
     assert (bounds.min_offset, bounds.max_offset) == (0, 0)
 
 
-def test_bcm7_a_time_between_two_batches(store: MessageStore) -> None:
+def test_bcm7_a_time_between_two_batches_gives_the_offset_of_the_next(store: MessageStore) -> None:
     """After the 8th of 19 batches and before the 9th: offset 80, also after the queue is dispatched again."""
     put_batches(store, 8, 10)
     time.sleep(0.005)
@@ -124,7 +124,7 @@ def test_bcm7_a_time_between_two_batches(store: MessageStore) -> None:
         assert store.offset_in_queue_by_time("b", between) == 80
 
 
-def test_bcm8_bounds_and_times_of_a_simple_queue(store: MessageStore) -> None:
+def test_bcm8_a_simple_queue_has_the_bounds_and_times_of_its_messages(store: MessageStore) -> None:
     """100 messages: time 0 gives the first, its own time the 51st, a much later one the end; REST and library agree."""
     times = []
     for _ in range(100):
@@ -145,7 +145,7 @@ def test_bcm8_bounds_and_times_of_a_simple_queue(store: MessageStore) -> None:
             assert answer["offset"] == store.offset_in_queue_by_time("s", time_ms) == expected
 
 
-def test_bcm9_times_and_places_of_messages_by_offset(store: MessageStore) -> None:
+def test_bcm9_a_message_has_its_time_and_physical_offset(store: MessageStore) -> None:
     """The earliest time is message 0's; message 50 has its own time and its put's position."""
     answers = [store.put("s", (b"x", {})) for _ in range(100)]
     store.dispatch()
@@ -158,7 +158,7 @@ def test_bcm9_times_and_places_of_messages_by_offset(store: MessageStore) -> Non
     assert row["physical_offset"] == answers[50].physical_offset
 
 
-def test_bcm10_bounds_and_times_of_a_batch_queue(store: MessageStore) -> None:
+def test_bcm10_a_batch_queue_has_the_bounds_and_times_of_its_messages(store: MessageStore) -> None:
     """100 batches of ten: 0 to 1000; offset 300 has the time of the 31st record."""
     answers = put_batches(store, 100, 10)
     store.dispatch()
@@ -181,7 +181,7 @@ def test_bcm11_a_hundred_messages_are_ten_records(store: MessageStore) -> None:
         assert (found["INNER_BASE"], found["INNER_NUM"]) == (str(10 * record), "10")
 
 
-def test_bcm12_a_puts_answer_tells_its_first_offset_and_count(store: MessageStore) -> None:
+def test_bcm12_the_answer_of_a_put_has_first_offset_and_count(store: MessageStore) -> None:
     """There are 200 batches of 20."""
     answers = put_batches(store, 200, 20)
     assert [answer.queue_offset for answer in answers] == list(range(0, 4000, 20))
@@ -191,7 +191,7 @@ def test_bcm12_a_puts_answer_tells_its_first_offset_and_count(store: MessageStor
 
 
 @pytest.mark.parametrize(("max_messages", "bases"), [(1, [0]), (39, [0]), (60, [0, 20, 40])])
-def test_bcm13_bcm14_counting_is_by_messages_and_whole_records(
+def test_bcm13_bcm14_limits_count_messages_of_whole_records(
     store: MessageStore, max_messages: int, bases: list[int]
 ) -> None:
     """From offset 5 of batches of 20: as many whole batches as fit, the first one always."""

@@ -83,7 +83,7 @@ def test_bcq1_ten_thousand_units_fill_500_files(from_1000: BatchQueue) -> None:
     assert from_1000.min_max == (1000, 101_000)
 
 
-def test_bcq2_first_and_last_unit(from_1000: BatchQueue) -> None:
+def test_bcq2_first_and_last_unit_have_base_and_size(from_1000: BatchQueue) -> None:
     """Base and number of messages are compared."""
     first, end = from_1000.bounds.units
     units = [from_1000.reader.run.read(number, 1)[0] for number in (first, end - 1)]
@@ -102,7 +102,7 @@ def test_bcq3_every_offset_finds_the_unit_that_holds_it(from_1000: BatchQueue, s
         assert unit["tags_code"] == 111
 
 
-def test_bcq4_bounds_told_by_the_files_alone(from_1: BatchQueue) -> None:
+def test_bcq4_bounds_are_computed_from_the_files(from_1: BatchQueue) -> None:
     """A new reader computes the same."""
     assert len(from_1.files.starts) == 1000
     assert from_1.min_max == (1, 200_001)
@@ -111,7 +111,7 @@ def test_bcq4_bounds_told_by_the_files_alone(from_1: BatchQueue) -> None:
 
 
 @STEPS
-def test_bcq5_lookup_of_every_offset(from_1: BatchQueue, step: int) -> None:
+def test_bcq5_every_offset_is_found_in_its_unit(from_1: BatchQueue, step: int) -> None:
     """0 and 200001 are outside, every other offset has its unit."""
     assert from_1.iterate_from(0) is None
     assert from_1.iterate_from(200_001) is None
@@ -122,7 +122,7 @@ def test_bcq5_lookup_of_every_offset(from_1: BatchQueue, step: int) -> None:
 
 
 @STEPS
-def test_bcq6_offset_by_time(from_1: BatchQueue, step: int) -> None:
+def test_bcq6_a_time_gives_the_first_batch_at_or_after_it(from_1: BatchQueue, step: int) -> None:
     """The first batch at or after a time; after the last one RocketMQ returns its base, Tidemark's rules the end."""
     assert [from_1.offset_by_time(time_ms) for time_ms in (-100, 0, 1)] == [1, 1, 11]
     for number in range(0, 20_000, step):
@@ -144,7 +144,7 @@ def test_bcq7_a_reopened_queue_is_the_same(tmp_path: Path) -> None:
         assert queue.iterate_from(offset)["base_offset"] == (offset - 1) // 10 * 10 + 1
 
 
-def test_bcq8_nothing_is_found_behind_a_truncation(tmp_path: Path) -> None:
+def test_bcq8_no_unit_is_found_after_a_truncation(tmp_path: Path) -> None:
     """There are 20,000 units, cut at a seeded position."""
     queue = BatchQueue(tmp_path / "q", 20_000, first_base=1)
     cut = random.Random(8).randrange(1, 20_000)
@@ -156,7 +156,7 @@ def test_bcq8_nothing_is_found_behind_a_truncation(tmp_path: Path) -> None:
         assert unit is None or unit["physical_offset"] == number
 
 
-def test_bcq9_truncation_and_expiry(tmp_path: Path) -> None:
+def test_bcq9_truncation_and_expiry_delete_whole_files(tmp_path: Path) -> None:
     """A cut at 80 of 100 leaves four files.
 
     When records below 30 are gone, the first file is deleted, and the minimum is in the next.

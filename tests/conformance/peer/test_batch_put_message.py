@@ -31,7 +31,7 @@ def require_all_found(store: MessageStore) -> None:
         assert [(row["queue_offset"], row["body"]) for row in rows_of(result)] == [(offset, f"body{offset}")]
 
 
-def test_bpm1_bpm2_records_lie_where_their_own_properties_put_them(tmp_path: Path) -> None:
+def test_bpm1_bpm2_record_positions_depend_only_on_their_own_properties(tmp_path: Path) -> None:
     """The batch is stored, and record k starts at k times 142: wrapper properties use no room in it."""
     with MessageStore(tmp_path, log_file_size=8192, units_a_file=205) as store:
         answer = put_batch(store)

@@ -41,7 +41,7 @@ def test_bs1_every_message_of_a_batch_has_two_ids(tmp_path: Path) -> None:
                 assert by_id["offset_msg_id"] == by_key["offset_msg_id"] == offset_id
 
 
-def test_bs2_a_new_batch_topic(tmp_path: Path) -> None:
+def test_bs2_a_new_batch_topic_has_empty_queues(tmp_path: Path) -> None:
     """It has eight queues, each from -1 to 0 for a broker, 0 to 0 for Tidemark."""
     with MessageStore(tmp_path) as store:
         store.create_topic("b", batch=True, queues=8)
@@ -61,7 +61,7 @@ def put_tens(store: MessageStore, topic: str) -> list[pb.AppendBatchResponse]:
     return [store.put(topic, *[(b"%d" % (10 * i + j), {}) for j in range(10)]) for i in range(10)]
 
 
-def test_bs3_bs4_inner_batches_from_end_to_end(tmp_path: Path) -> None:
+def test_bs3_bs4_inner_batches_are_sent_and_pulled_end_to_end(tmp_path: Path) -> None:
     """One id each, offset 10 i; a pull from 5 gives a broker's client all hundred, and Tidemark's the requested 95."""
     with MessageStore(tmp_path) as store:
         store.create_topic("b", batch=True)
@@ -83,7 +83,7 @@ def test_bs3_bs4_inner_batches_from_end_to_end(tmp_path: Path) -> None:
         assert [message["queue_offset"] for message in page["messages"]] == list(range(5, 100))
 
 
-def test_bs5_the_same_on_a_simple_topic(tmp_path: Path) -> None:
+def test_bs5_legacy_batches_are_sent_and_pulled_on_a_simple_topic(tmp_path: Path) -> None:
     """There are ten ids a batch; a pull from 5 gives 95 messages."""
     with MessageStore(tmp_path) as store:
         store.create_topic("s")
@@ -96,7 +96,7 @@ def test_bs5_the_same_on_a_simple_topic(tmp_path: Path) -> None:
         assert [row["queue_offset"] for row in rows] == list(range(5, 100))
 
 
-def test_bs6_a_batch_of_one_keeps_everything(tmp_path: Path) -> None:
+def test_bs6_a_batch_of_one_keeps_all_properties(tmp_path: Path) -> None:
     """Keys, tag, WAIT, buyer id and flag are compared; both ids find it."""
     key = UniqueKeys().make()
     entries = {"KEYS": "k1 k2", "TAGS": "A", "WAIT": "false", "BUYER_ID": "b1", "UNIQ_KEY": key}

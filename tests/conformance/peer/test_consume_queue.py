@@ -49,7 +49,7 @@ def bounds_of(queue: QueueReader, log_min: int = 0) -> QueueBounds:
     return queue.bounds(Watermark(0, END, 0, END), log_min=log_min)
 
 
-def test_cq1_a_record_that_is_built_already_adds_nothing(tmp_path: Path) -> None:
+def test_cq1_a_record_that_is_already_built_adds_no_unit(tmp_path: Path) -> None:
     """Of 2000 records every second has IPv6 hosts: dispatched again from the first on, no byte changes."""
     hosts = [
         {"born_host": BORN_HOST, "store_host": STORE_HOST},
@@ -79,7 +79,7 @@ def test_cq4_cq5_cq6_the_minimum_follows_the_log(tmp_path: Path) -> None:
         assert (bounds.min_offset, bounds.max_offset) == (minimum, 10_000)
 
 
-def test_qcq1_a_queue_that_nobody_wrote_to_is_empty(tmp_path: Path) -> None:
+def test_qcq1_a_queue_without_writes_is_empty(tmp_path: Path) -> None:
     """A topic without attributes is SimpleCQ, 0 to 0. An unknown topic is unknown here, not created by the request."""
     save_topics(StorePaths(tmp_path).topics, {"t": TopicConfig("t", 1, 1)}, DiskStorage(), counter=1)
     reader = StoreReader(tmp_path)
@@ -91,7 +91,7 @@ def test_qcq1_a_queue_that_nobody_wrote_to_is_empty(tmp_path: Path) -> None:
     assert not (tmp_path / "consumequeue").exists()
 
 
-def test_qcq2_bounds_of_a_hundred_units(tmp_path: Path) -> None:
+def test_qcq2_a_hundred_units_have_their_bounds(tmp_path: Path) -> None:
     """They are 0 to 100; nothing is at -1 and at 100."""
     bounds = bounds_of(built_queue(tmp_path, dispatched(100, 1000), units_a_file=100))
     assert (bounds.min_offset, bounds.max_offset, bounds.units) == (0, 100, (0, 100))
@@ -102,7 +102,7 @@ def test_qcq2_bounds_of_a_hundred_units(tmp_path: Path) -> None:
     assert beyond.status is PullStatus.OFFSET_OVERFLOW_ONE
 
 
-def test_qcq3_iteration_from_any_unit(tmp_path: Path) -> None:
+def test_qcq3_iteration_starts_at_any_unit(tmp_path: Path) -> None:
     """From i on come i to 99, each one message, at 1000 times its offset."""
     queue = built_queue(tmp_path, dispatched(100, 1000), units_a_file=100)
     bounds = bounds_of(queue)

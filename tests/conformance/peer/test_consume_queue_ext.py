@@ -53,7 +53,7 @@ def write_with_bitmaps(folder: Path, count: int) -> list[int]:
     return addresses
 
 
-def test_ex1_every_put_gives_a_negative_address_that_leads_to_the_unit(tmp_path: Path) -> None:
+def test_ex1_every_put_returns_a_negative_address_of_its_unit(tmp_path: Path) -> None:
     """There are several files, each with its last four bytes free."""
     ext = opened(tmp_path)
     addresses = put(ext, 100)
@@ -75,7 +75,7 @@ def test_ex1_units_with_bitmaps_are_read(tmp_path: Path) -> None:
     assert ExtReader(tmp_path / "q").resolve(codes).tolist() == list(range(73))
 
 
-def test_ex2_units_stand_back_to_back_from_the_first_address(tmp_path: Path) -> None:
+def test_ex2_units_are_stored_consecutively_from_the_first_address(tmp_path: Path) -> None:
     """A walk by sizes meets every unit of a file; each has at least 20 bytes."""
     ext = opened(tmp_path)
     put(ext, UNITS_A_FILE)
@@ -87,7 +87,7 @@ def test_ex2_units_stand_back_to_back_from_the_first_address(tmp_path: Path) -> 
     assert found == list(range(UNITS_A_FILE))
 
 
-def test_ex3_get_of_an_undecorated_address_is_nothing(tmp_path: Path) -> None:
+def test_ex3_get_of_an_undecorated_address_returns_none(tmp_path: Path) -> None:
     """An address outside, before or after, gives nothing either; readers leave such a code unchanged."""
     ext = opened(tmp_path)
     put(ext, 50)
@@ -101,7 +101,7 @@ def test_ex3_get_of_an_undecorated_address_is_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("count", [1, UNITS_A_FILE - 1, UNITS_A_FILE, UNITS_A_FILE + 1, 100])
-def test_ex4_opened_again_it_knows_where_its_units_begin_and_end(tmp_path: Path, count: int) -> None:
+def test_ex4_a_reopened_extension_has_its_bounds(tmp_path: Path, count: int) -> None:
     """min is -2^63; max is files - 1 whole files and the units of the last one; the next unit goes there."""
     put(opened(tmp_path), count)
     ext = opened(tmp_path)
@@ -110,7 +110,7 @@ def test_ex4_opened_again_it_knows_where_its_units_begin_and_end(tmp_path: Path,
     assert put(ext, 1, first=count) == [expected_address(count)]
 
 
-def test_ex5_it_is_cut_at_either_end(tmp_path: Path) -> None:
+def test_ex5_an_extension_can_be_truncated_at_both_ends(tmp_path: Path) -> None:
     """The minimum address removes whole files; the maximum address everything after its unit."""
     ext = opened(tmp_path)
     put(ext, 4 * UNITS_A_FILE)
@@ -163,7 +163,7 @@ def test_ex1_decode_of_encode_is_the_same(unit: ExtUnit, behind: bytes) -> None:
 
 
 @given(data=st.binary(max_size=60) | UNITS.map(encode_unit).map(lambda data: data[:-1]))
-def test_ex3_any_bytes_are_a_unit_or_none(data: bytes) -> None:
+def test_ex3_any_bytes_decode_to_a_unit_or_none(data: bytes) -> None:
     """Nothing is raised; a found unit encodes to its own bytes."""
     unit = decode_unit(data)
     if unit is not None:

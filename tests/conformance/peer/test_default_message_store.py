@@ -62,7 +62,7 @@ def test_dms2_messages_of_both_kinds_of_hosts_are_read_by_queue_offset(tmp_path:
             assert row["store_host"].startswith("192.168.7.65" if offset < 10 else "[1050::5:600:300c:326b]")
 
 
-def test_dms3_lookup_by_place(tmp_path: Path) -> None:
+def test_dms3_a_message_is_found_by_physical_offset(tmp_path: Path) -> None:
     """First and last record are found; at the log's end there is nothing."""
     with open_store(tmp_path) as store:
         answers = [store.put("t", message) for message in numbered(10)]
@@ -73,7 +73,7 @@ def test_dms3_lookup_by_place(tmp_path: Path) -> None:
             store.look(answers[-1].end_physical_offset)
 
 
-def test_dms4_dms5_a_store_time_leads_to_its_message(tmp_path: Path) -> None:
+def test_dms4_dms5_a_store_time_gives_the_offset_of_its_message(tmp_path: Path) -> None:
     """Each message's own time, the same less 2 ms, and less 20 s give that one, that one, and the first."""
     with open_store(tmp_path) as store:
         answers = put_timed(store, 10)
@@ -88,7 +88,7 @@ def test_dms4_dms5_a_store_time_leads_to_its_message(tmp_path: Path) -> None:
             assert store.offset_in_queue_by_time("t", answer.store_timestamp_ms - 20_000) == 0
 
 
-def test_dms6_offset_by_time_where_nothing_is(tmp_path: Path) -> None:
+def test_dms6_a_time_lookup_in_an_empty_queue_gives_0(tmp_path: Path) -> None:
     """A queue without messages gives 0 and no time; an unknown topic is 404 here, while RocketMQ returns 0."""
     with open_store(tmp_path) as store:
         store.create_topic("empty")
@@ -101,7 +101,7 @@ def test_dms6_offset_by_time_where_nothing_is(tmp_path: Path) -> None:
             assert client.get("/v1/topics/empty/queues/0/messages", params={"offset": -1}).status_code == 422
 
 
-def test_dms7_the_store_time_of_each_unit_is_what_its_put_was_told(tmp_path: Path) -> None:
+def test_dms7_the_store_time_of_each_unit_is_that_of_its_put(tmp_path: Path) -> None:
     """Positions without a record, past the log's end or negative, have no time."""
     with open_store(tmp_path) as store:
         answers = put_timed(store, 10)
@@ -113,7 +113,7 @@ def test_dms7_the_store_time_of_each_unit_is_what_its_put_was_told(tmp_path: Pat
     assert store_time(log, -10) == -1
 
 
-def test_dms8_too_long_properties_use_up_no_queue_offset(tmp_path: Path) -> None:
+def test_dms8_too_long_properties_use_no_queue_offset(tmp_path: Path) -> None:
     """A value of 32,768 characters is refused, the next offset stays 0, and the next message gets it."""
     with open_store(tmp_path) as store:
         store.create_topic("t")
@@ -124,7 +124,7 @@ def test_dms8_too_long_properties_use_up_no_queue_offset(tmp_path: Path) -> None
         assert store.queue_next_offset("t") == 1
 
 
-def test_dms9_what_is_not_dispatched_is_numbered_and_not_shown(tmp_path: Path) -> None:
+def test_dms9_undispatched_messages_have_offsets_and_are_invisible(tmp_path: Path) -> None:
     """Three are dispatched, two more put: 3 may be read, the next message gets 5."""
     with open_store(tmp_path) as store:
         store.put("t", *numbered(3))
@@ -136,7 +136,7 @@ def test_dms9_what_is_not_dispatched_is_numbered_and_not_shown(tmp_path: Path) -
         assert store.bounds("t").max_offset == 5
 
 
-def test_dms10_a_pull_gives_as_many_as_asked(tmp_path: Path) -> None:
+def test_dms10_a_pull_returns_the_requested_number_of_messages(tmp_path: Path) -> None:
     """Of 32 messages 32, 20 and 10 are requested."""
     with open_store(tmp_path) as store:
         store.put("t", *numbered(32))
@@ -205,7 +205,7 @@ def test_dms12_dms13_a_damaged_end_above_the_durable_floor_is_cut(tmp_path: Path
 
 
 @ABORT
-def test_dms12_dms13_damage_below_the_durable_floor_is_told_and_never_cut(tmp_path: Path, abort: bool) -> None:
+def test_dms12_dms13_damage_below_the_durable_floor_is_reported_and_never_cut(tmp_path: Path, abort: bool) -> None:
     """The confirm offset covers the same bytes: the ledger names the record, and numbering continues after it."""
     place, end = damaged_store(tmp_path, abort=abort)
     with open_store(tmp_path) as store:
@@ -246,7 +246,7 @@ def test_dms17_reading_the_log_in_bulk_skips_blank_records(tmp_path: Path) -> No
     assert len(list((tmp_path / "commitlog").iterdir())) >= 3
 
 
-def test_dms18_limits_of_one_message(tmp_path: Path) -> None:
+def test_dms18_one_message_above_a_limit_is_refused(tmp_path: Path) -> None:
     """A body of 4 MiB, a topic of 127 characters and 32,767 bytes of properties pass; one more of each does not."""
     topic, entries = "t" * 127, {"a": "v" * (32_767 - 3)}
     with open_store(tmp_path) as store:
@@ -259,7 +259,7 @@ def test_dms18_limits_of_one_message(tmp_path: Path) -> None:
         assert put_status(refusal) == "MESSAGE_ILLEGAL"
 
 
-def test_dms19_the_greatest_size_is_a_setting(tmp_path: Path) -> None:
+def test_dms19_the_message_size_limit_is_a_setting(tmp_path: Path) -> None:
     """The limit is ten bytes more, and then ten bytes in all; a setting takes effect at a start, not at run time."""
     with open_store(tmp_path / "more", max_message_size_bytes=MAX_BODY + 10) as store:
         assert store.put("t", (bytes(MAX_BODY + 10), {})).status == pb.PUT_STATUS_PUT_OK
@@ -271,7 +271,7 @@ def test_dms19_the_greatest_size_is_a_setting(tmp_path: Path) -> None:
         assert store.put("t", (bytes(10), {})).status == pb.PUT_STATUS_PUT_OK
 
 
-def test_dms20_deleted_topics_are_gone(tmp_path: Path) -> None:
+def test_dms20_deleted_topics_are_unknown(tmp_path: Path) -> None:
     """Of ten topics two are kept: exactly these exist, with their messages."""
     kept = ["topic-3", "topic-5"]
     with open_store(tmp_path) as store:
@@ -289,7 +289,7 @@ def test_dms20_deleted_topics_are_gone(tmp_path: Path) -> None:
         assert sorted(store.reader.topics()) == kept
 
 
-def test_dms21_folders_are_there_after_a_start(tmp_path: Path) -> None:
+def test_dms21_folders_exist_after_a_start(tmp_path: Path) -> None:
     """The writer creates the log's, the pipeline the queues'."""
     with open_store(tmp_path) as store:
         assert (tmp_path / "commitlog").is_dir()

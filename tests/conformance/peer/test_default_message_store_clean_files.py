@@ -94,7 +94,7 @@ class CleanedStore:
         return tuple(len(list(folder.iterdir())) for folder in (self.paths.commit_log, queue, self.paths.index))  # type: ignore[return-value]
 
 
-def test_cl1_one_record_a_file(tmp_path: Path) -> None:
+def test_cl1_a_record_fills_one_file(tmp_path: Path) -> None:
     """4096 - 8 bytes fit into a file of 4096: 55 log files, and ceil(55 / 7) of queue and index."""
     assert CleanedStore(tmp_path, AN_HOUR).files == (55, 8, 8)
 
@@ -118,7 +118,7 @@ def test_cl2_a_nearly_full_disk_refuses_until_there_is_room(tmp_path: Path) -> N
         assert store.refused("t", (b"x", {})).reason == "DISK_FULL"
 
 
-def test_cl3_expired_files_go_ten_a_run_and_queue_and_index_follow(tmp_path: Path) -> None:
+def test_cl3_ten_expired_files_are_deleted_per_run_with_queue_and_index_files(tmp_path: Path) -> None:
     """15 of 55 are expired: ten, five, none are deleted; of queue and index a seventh of that, rounded down."""
     store = CleanedStore(tmp_path, AN_HOUR)
     assert (store.clean(), store.files) == (10, (45, 7, 7))
@@ -137,7 +137,7 @@ def used_by(log: Path, *, threshold_files: int) -> Callable[[Path], DiskUse]:
     return look
 
 
-def test_cl4_the_same_by_disk_use(tmp_path: Path) -> None:
+def test_cl4_expired_files_are_deleted_by_disk_use(tmp_path: Path) -> None:
     """Above 75 %, at any hour, the oldest are deleted until it is below, whatever their age."""
     look = used_by(tmp_path / "commitlog", threshold_files=40)
     store = CleanedStore(tmp_path, RetentionPolicy(0, 75), look=look)
@@ -146,7 +146,7 @@ def test_cl4_the_same_by_disk_use(tmp_path: Path) -> None:
     assert (store.clean(), store.files) == (0, (40, 6, 6))
 
 
-def test_cl5_in_need_files_go_that_have_not_expired(tmp_path: Path) -> None:
+def test_cl5_unexpired_files_are_deleted_on_a_full_disk(tmp_path: Path) -> None:
     """Ten are deleted a run; the last file stays, however full the disk is."""
     store = CleanedStore(tmp_path, RetentionPolicy(0, 75), expired=(), look=lambda _: DiskUse(1 << 40, 1 << 40))
     assert [store.clean() for _ in range(7)] == [10, 10, 10, 10, 10, 4, 0]

@@ -33,7 +33,7 @@ def store(tmp_path: Path) -> Iterator[MessageStore]:
         yield running
 
 
-def test_pr1_what_cannot_be_sent_says_why(store: MessageStore) -> None:
+def test_pr1_a_failed_send_names_the_reason(store: MessageStore) -> None:
     """The body is empty, the writer is unreachable, or the topic has no route."""
     with Producer(store.writer.address) as producer:
         with pytest.raises(BatchEmptyError, match="without a body"):
@@ -47,7 +47,7 @@ def test_pr1_what_cannot_be_sent_says_why(store: MessageStore) -> None:
         producer.send("t", b"x")
 
 
-def test_pr2_every_way_of_sending_tells_id_and_offset(store: MessageStore) -> None:
+def test_pr2_every_kind_of_send_returns_id_and_offset(store: MessageStore) -> None:
     """The ways are single, asynchronous, batch, asynchronous batch, and from a coroutine."""
 
     async def send() -> SendResult:
@@ -70,7 +70,7 @@ def test_pr2_every_way_of_sending_tells_id_and_offset(store: MessageStore) -> No
         assert len(ids) == result.count
 
 
-def test_pr3_hooks_around_a_send(store: MessageStore) -> None:
+def test_pr3_hooks_run_before_and_after_a_send(store: MessageStore) -> None:
     """They run before and after; a forbid hook ends the send."""
     seen: list[object] = []
 

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.conformance
 
 
 @pytest.mark.parametrize(("held_back", "timeout_ms"), [(True, 200), (False, 30_000)], ids=["too late", "at once"])
-def test_fw1_a_hundred_appends_are_answered_by_when_their_flush_comes(
+def test_fw1_a_hundred_appends_are_answered_by_their_flush_or_timeout(
     tmp_path: Path, held_back: bool, timeout_ms: int
 ) -> None:
     """Too late: all FLUSH_DISK_TIMEOUT, with their offsets. At once: all PUT_OK. No append keeps waiting."""

@@ -40,7 +40,7 @@ def header_of(path: Path) -> Header:
     return index_file.decode_header(path.read_bytes()[:40])
 
 
-def test_ix1_a_file_of_400_entries_takes_399(tmp_path: Path) -> None:
+def test_ix1_an_index_file_of_400_entries_holds_399_keys(tmp_path: Path) -> None:
     """Entry 0 is never used; the 400th key begins another file."""
     (only,), _ = index_of_keys(tmp_path / "399", [str(number) for number in range(399)])
     assert header_of(only).index_count == 400
@@ -69,7 +69,7 @@ def test_ix2_a_key_is_found_once(tmp_path: Path) -> None:
     assert found == [60]
 
 
-def test_ix3_an_empty_index_is_asked_without_harm(tmp_path: Path) -> None:
+def test_ix3_a_lookup_in_an_empty_index_finds_nothing(tmp_path: Path) -> None:
     """There is no folder, an empty folder, or a file without keys."""
     assert IndexReader(tmp_path / "none").tables() == []
     index = KeyIndex(tmp_path, slots=SLOTS, entries=ENTRIES, storage=DiskStorage())
@@ -80,7 +80,7 @@ def test_ix3_an_empty_index_is_asked_without_harm(tmp_path: Path) -> None:
     assert find_entries(empty[: 4 * SLOTS], empty, Header(), key_hash=1, **arguments) == []
 
 
-def test_ix4_three_puts_make_the_peers_own_file(tmp_path: Path) -> None:
+def test_ix4_three_puts_write_the_same_file_as_rocketmq(tmp_path: Path) -> None:
     """Four slots, four entries; K1 at 0, K2 at 4096, K1 at 8192: every byte as IndexFile wrote it; K1 gives 8192, 0."""
     hashes = np.array([key_hash(TOPIC, key) for key in ("K1", "K2", "K1")], np.int32)
     times = vectors.ST + np.array([0, 2500, 61_000])

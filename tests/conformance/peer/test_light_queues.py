@@ -20,7 +20,7 @@ from tidemark.read.store_reader import StoreReader
 SIZES: dict[str, Any] = {"index_slots": 10, "consume_queue_file_size_bytes": 400}
 
 
-def asking(names: str, offsets: str | None, **fields: Any) -> dict[str, Any]:
+def light_record(names: str, offsets: str | None, **fields: Any) -> dict[str, Any]:
     """Return a record that names light queues."""
     given_offsets = {} if offsets is None else {"INNER_MULTI_QUEUE_OFFSET": offsets}
     return {"properties": properties({"TAGS": "A", "INNER_MULTI_DISPATCH": names, **given_offsets}), **fields}
@@ -36,9 +36,9 @@ def runs_of(*records: dict[str, Any], batch_topics: tuple[str, ...] = ()) -> tup
 
 
 @pytest.mark.parametrize("shards", [1, 3])
-def test_cq2_queues_are_there_beside_the_main_one(tmp_path: Path, shards: int) -> None:
+def test_cq2_light_queues_are_built_with_the_main_queue(tmp_path: Path, shards: int) -> None:
     """Ten messages for two light queues: both have ten units, whose records are the main queue's."""
-    records = [asking("%LMQ%123,%LMQ%456", f"{n},{n}", topic=b"T", queue_offset=n) for n in range(10)]
+    records = [light_record("%LMQ%123,%LMQ%456", f"{n},{n}", topic=b"T", queue_offset=n) for n in range(10)]
     write_log(tmp_path / "commitlog", 65_536, records)
     build(plan_of(tmp_path, shards=shards, enable_multi_dispatch=True, **SIZES))
     reader = StoreReader(tmp_path)
@@ -48,9 +48,11 @@ def test_cq2_queues_are_there_beside_the_main_one(tmp_path: Path, shards: int) -
     assert (tmp_path / "consumequeue" / "%LMQ%123" / "0" / f"{0:020d}").read_bytes() == main
 
 
-def test_cq2_offsets_are_those_the_record_says() -> None:
+def test_cq2_light_queue_offsets_are_those_of_the_record() -> None:
     """They are by queue, in the order of the log; a record may name any number of queues."""
-    found = runs_of(asking("%LMQ%a", "4"), {}, asking("%LMQ%b,%LMQ%a", "0,5"), asking("%LMQ%a,", "6,"))
+    found = runs_of(
+        light_record("%LMQ%a", "4"), {}, light_record("%LMQ%b,%LMQ%a", "0,5"), light_record("%LMQ%a,", "6,")
+    )
     assert found == ({"%LMQ%a": [4, 5, 6], "%LMQ%b": [0]}, 0)
 
 
@@ -58,12 +60,14 @@ def test_cq2_offsets_are_those_the_record_says() -> None:
     ("names", "offsets"),
     [("%LMQ%a,%LMQ%b", "1"), ("%LMQ%a", "1,2"), ("%LMQ%a", "x"), ("%LMQ%a", "-1"), ("Other", "1"), (",%LMQ%a", ",1")],
 )
-def test_cq2_names_and_offsets_that_do_not_fit_are_told_and_get_nothing(
+def test_cq2_mismatched_names_and_offsets_are_reported_and_get_no_unit(
     tmp_path: Path, names: str, offsets: str
 ) -> None:
     """The count differs, is no number, or a name lacks the prefix: the record keeps its unit, the ledger names it."""
-    assert runs_of(asking(names, offsets)) == ({}, 1)
-    write_log(tmp_path / "commitlog", 65_536, [asking(names, offsets, topic=b"T"), {"topic": b"T", "queue_offset": 1}])
+    assert runs_of(light_record(names, offsets)) == ({}, 1)
+    write_log(
+        tmp_path / "commitlog", 65_536, [light_record(names, offsets, topic=b"T"), {"topic": b"T", "queue_offset": 1}]
+    )
     plan = plan_of(tmp_path, shards=3, enable_multi_dispatch=True, **SIZES)
     build(plan)
     assert [entry["reason"] for entry in read_ledger(plan.paths.indexer)] == ["MULTI_DISPATCH"]
@@ -75,26 +79,26 @@ def test_cq2_names_and_offsets_that_do_not_fit_are_told_and_get_nothing(
 @pytest.mark.parametrize(
     "record",
     [
-        asking("%LMQ%a", None),
-        asking("%LMQ%a", " "),
-        asking(" ", "1"),
-        asking("%LMQ%a/b", "1"),
-        asking("%LMQ%a", "1", topic=b"%RETRY%g"),
-        asking("%LMQ%a", "1", topic=b"rmq_sys_x"),
-        asking("%LMQ%a", "1", topic=b"SCHEDULE_TOPIC_XXXX"),
-        asking("%LMQ%a", "1", topic=b"Batch"),
-        asking("%LMQ%a", "1", sys_flag=0x4),
-        asking("%LMQ%a", "1", sys_flag=0xC),
+        light_record("%LMQ%a", None),
+        light_record("%LMQ%a", " "),
+        light_record(" ", "1"),
+        light_record("%LMQ%a/b", "1"),
+        light_record("%LMQ%a", "1", topic=b"%RETRY%g"),
+        light_record("%LMQ%a", "1", topic=b"rmq_sys_x"),
+        light_record("%LMQ%a", "1", topic=b"SCHEDULE_TOPIC_XXXX"),
+        light_record("%LMQ%a", "1", topic=b"Batch"),
+        light_record("%LMQ%a", "1", sys_flag=0x4),
+        light_record("%LMQ%a", "1", sys_flag=0xC),
     ],
 )
-def test_cq2_records_that_are_not_dispatched_get_nothing_more(record: dict[str, Any]) -> None:
+def test_cq2_records_that_are_not_dispatched_get_no_light_unit(record: dict[str, Any]) -> None:
     """No offsets, a name with a slash, system topics, BatchCQ, half messages: no unit is built or reported."""
     assert runs_of(record, batch_topics=("Batch",)) == ({}, 0)
 
 
-def test_cq2_a_record_whose_properties_are_damaged_names_nothing() -> None:
+def test_cq2_a_record_with_damaged_properties_gets_no_light_unit() -> None:
     """The record's own CRC shows it: a garbled name must not become a queue."""
-    data = bytearray(row_of_records([asking("%LMQ%a", "1", property_crc=True)]))
+    data = bytearray(row_of_records([light_record("%LMQ%a", "1", property_crc=True)]))
     at = data.index(b"%LMQ%a")
     data[at + 5] ^= 1
     buffer = np.frombuffer(bytes(data), np.uint8)
@@ -105,5 +109,5 @@ def test_cq2_a_record_whose_properties_are_damaged_names_nothing() -> None:
 @given(names=st.text("%LMQa,/ ", max_size=12), offsets=st.text("0123,x- ", max_size=8))
 def test_cq2_any_text_is_dispatched_or_a_misfit(names: str, offsets: str) -> None:
     """Nothing is raised, and no queue is named without its prefix or with a slash."""
-    found, _ = runs_of(asking(names, offsets))
+    found, _ = runs_of(light_record(names, offsets))
     assert all(name.startswith("%LMQ%") and "/" not in name for name in found)

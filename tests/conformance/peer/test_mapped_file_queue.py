@@ -92,7 +92,7 @@ def test_mfq5_files_whose_units_all_point_below_an_offset_expire(tmp_path: Path)
         one.close()
 
 
-def test_mfq8_going_back_to_an_offset_drops_the_files_behind_it(tmp_path: Path) -> None:
+def test_mfq8_truncation_to_an_offset_drops_later_files(tmp_path: Path) -> None:
     """64-byte files, eight times 16 bytes: two files; back to 0: one empty file."""
     files = appended(tmp_path, b"0123456789abcdef", 8, file_size=64)
     assert len(files.starts) == 2
@@ -102,7 +102,7 @@ def test_mfq8_going_back_to_an_offset_drops_the_files_behind_it(tmp_path: Path) 
     files.close()
 
 
-def test_mf1_what_is_appended_is_read_until_the_file_is_closed_and_gone(tmp_path: Path) -> None:
+def test_mf1_appended_bytes_are_readable_until_the_file_is_deleted(tmp_path: Path) -> None:
     """32 bytes in a file of 64 KiB: read bytes stay valid, a deleted file returns nothing."""
     text = b"This is a message of 32 bytes..."
     assert len(text) == 32

@@ -32,7 +32,7 @@ ENTRIES = {"a": "123", "b": "hello", "c": "3.14"}
 
 
 @HOSTS
-def test_md1_a_record_decodes_to_what_it_was_made_of(hosts: dict[str, Any]) -> None:
+def test_md1_a_record_decodes_to_its_fields(hosts: dict[str, Any]) -> None:
     """Topic abc, body hello!q!, queue 1, offset 123, position 123456; its id has its store and position."""
     record = Record(
         topic=b"abc", body=b"hello!q!", properties=encode_properties(ENTRIES), queue_id=1, queue_offset=123,
@@ -52,7 +52,7 @@ def test_md1_a_record_decodes_to_what_it_was_made_of(hosts: dict[str, Any]) -> N
 
 
 @HOSTS
-def test_md2_properties_straight_from_a_records_bytes(hosts: dict[str, Any]) -> None:
+def test_md2_properties_are_read_from_a_records_bytes(hosts: dict[str, Any]) -> None:
     """The check returns their position."""
     data = np.frombuffer(record_bytes(properties=properties(ENTRIES), **hosts), np.uint8)
     (row,) = Checker().check(data, base_offset=0).requests
@@ -78,13 +78,13 @@ def test_md2_properties_straight_from_a_records_bytes(hosts: dict[str, Any]) -> 
         ("1=1;2=2", {"1": "1", "2": "2"}),
     ],
 )
-def test_md4_property_texts(text: str, entries: dict[str, str]) -> None:
+def test_md4_property_texts_are_parsed(text: str, entries: dict[str, str]) -> None:
     """U+0001 is written as =, U+0002 as ; here: the last separator is optional, empty names and values are dropped."""
     assert decode_properties(text.replace("=", "\x01").replace(";", "\x02").encode()) == entries
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1:9103", "[::1]:9103"])
-def test_md5_an_id_gives_host_and_offset_back(host: str) -> None:
+def test_md5_an_id_decodes_to_host_and_offset(host: str) -> None:
     """The offset is 123456."""
     message_id = encode_offset_message_id(encode_host(parse_host(host)), 123_456)
     assert decode_offset_message_id(message_id) == (parse_host(host), 123_456)
@@ -97,7 +97,7 @@ def test_md6_wire_elements_keep_flag_properties_and_body() -> None:
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "::1"])
-def test_md7_a_unique_key_tells_time_number_address_and_process(address: str) -> None:
+def test_md7_a_unique_key_encodes_time_number_address_and_process(address: str) -> None:
     """The time is between the clock before and after; numbers rise by one; there are 32 or 56 digits."""
     keys = UniqueKeys(address)
     before = time.time_ns() // 1_000_000

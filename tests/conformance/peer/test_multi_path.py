@@ -36,7 +36,7 @@ def names_in(root: Path) -> dict[str, list[int]]:
     }
 
 
-def test_mp1_file_i_is_made_in_folder_i_mod_3(tmp_path: Path) -> None:
+def test_mp1_file_i_is_created_in_folder_i_mod_3(tmp_path: Path) -> None:
     """Folders are in the order of their names, whatever the order of the setting."""
     log = opened(tmp_path, "c,a,b")
     log.write(0, bytes(range(256)) * 4 * 7)
@@ -46,7 +46,7 @@ def test_mp1_file_i_is_made_in_folder_i_mod_3(tmp_path: Path) -> None:
     log.close()
 
 
-def test_mp2_all_folders_are_one_address_space_read_only_ones_too(tmp_path: Path) -> None:
+def test_mp2_writable_and_read_only_folders_are_one_address_space(tmp_path: Path) -> None:
     """1,024 files are in three folders; the next one goes to a writable one."""
     for name in "abc":
         (tmp_path / name).mkdir()
@@ -64,7 +64,7 @@ def test_mp2_all_folders_are_one_address_space_read_only_ones_too(tmp_path: Path
     assert [int.from_bytes(run.read(start, 4), "big") for start in run.known.starts[:-1]] == list(range(1024))
 
 
-def test_mp3_fewer_folders_take_the_next_files(tmp_path: Path) -> None:
+def test_mp3_new_files_go_to_a_reduced_list_of_folders(tmp_path: Path) -> None:
     """After the list is reduced to a and b, files go to i mod 2; files in c are still read."""
     log = opened(tmp_path, "a,b,c")
     log.write(0, bytes(3 * SIZE))
@@ -76,7 +76,7 @@ def test_mp3_fewer_folders_take_the_next_files(tmp_path: Path) -> None:
     log.close()
 
 
-def test_mp4_a_full_folder_is_left_out(tmp_path: Path) -> None:
+def test_mp4_a_full_folder_gets_no_files(tmp_path: Path) -> None:
     """With b full, file 3 goes to c and file 4 to a; when all are full, they are used again."""
     log = opened(tmp_path, "a,b,c")
     log.write(0, bytes(3 * SIZE))
@@ -111,7 +111,7 @@ def test_mp2_a_file_in_two_folders_is_refused(tmp_path: Path) -> None:
         FileRun(tmp_path / "a", tmp_path / "b")
 
 
-def test_mp2_files_that_others_make_and_delete_are_noticed_in_every_folder(tmp_path: Path) -> None:
+def test_mp2_files_created_and_deleted_by_others_are_noticed_in_every_folder(tmp_path: Path) -> None:
     """A reader lists the folder again when a file is missing, and closes deleted ones."""
     writer = opened(tmp_path, "a,b")
     writer.write(0, b"0" * SIZE)
@@ -132,7 +132,7 @@ def test_mp2_files_that_others_make_and_delete_are_noticed_in_every_folder(tmp_p
 
 
 @pytest.mark.integration
-def test_mp1_mp2_mp4_written_indexed_and_pulled_over_several_folders(
+def test_mp1_mp2_mp4_messages_are_written_indexed_and_pulled_over_several_folders(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Appends cycle through the folders; after a restart with one read-only and one full folder, all is there."""
@@ -173,7 +173,7 @@ def test_mp1_mp2_mp4_written_indexed_and_pulled_over_several_folders(
 
 
 @pytest.mark.integration
-def test_mp2_a_log_that_is_elsewhere_is_not_begun_anew(tmp_path: Path) -> None:
+def test_mp2_a_log_outside_the_configured_folders_is_not_started_anew(tmp_path: Path) -> None:
     """Numbering would restart at 0; so a writer whose setting misses the files refuses, and changes nothing."""
     with RunningWriter(tmp_path, commit_log_paths="a,b") as writer:
         writer.append(packed=wire_batch((b"x", b"", 0)))

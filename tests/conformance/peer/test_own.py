@@ -36,7 +36,7 @@ INDEX: dict[str, Any] = {"index_slots": 16, "index_entries": 64}
 
 
 @pytest.mark.parametrize("spare", [8, 7])
-def test_own3_a_record_fills_its_file_but_for_8_bytes(tmp_path: Path, spare: int) -> None:
+def test_own3_a_record_fills_its_file_except_for_8_bytes(tmp_path: Path, spare: int) -> None:
     """In a file of 4096 bytes a record with 8 bytes left fits; with 7 a blank record fills it."""
     first, second = 1000, 4096 - 1000 - spare
     with MessageStore(tmp_path, log_file_size=4096) as store:
@@ -105,7 +105,7 @@ def mixed_batch_queue(root: Path) -> list[int]:
     return [one.physical_offset for one in placed]
 
 
-def test_own6_records_built_already_change_no_queue(tmp_path: Path) -> None:
+def test_own6_records_already_built_change_no_queue(tmp_path: Path) -> None:
     """They are dispatched again from any record on: the same bytes, in queues of both kinds."""
     places = mixed_batch_queue(tmp_path)
     before = queue_files(tmp_path)
@@ -118,7 +118,7 @@ def test_own6_records_built_already_change_no_queue(tmp_path: Path) -> None:
         assert queue_files(tmp_path) == before
 
 
-def test_own7_batches_of_all_kinds_in_one_batch_queue(tmp_path: Path) -> None:
+def test_own7_batches_of_all_kinds_share_one_batch_queue(tmp_path: Path) -> None:
     """The bases are 0, 3, 4, 5 with 3, 1, 1 and 1 messages."""
     mixed_batch_queue(tmp_path)
     (path,) = (tmp_path / "batchconsumequeue" / "b" / "0").iterdir()
@@ -139,7 +139,7 @@ def test_own8_last_of_equal_names_wins_and_crcs_are_masked() -> None:
 
 
 @pytest.mark.parametrize("main", ["as it is", "empty", "missing"])
-def test_own9_consumer_offsets_with_bare_integer_keys(tmp_path: Path, main: str) -> None:
+def test_own9_consumer_offsets_with_unquoted_integer_keys_are_read(tmp_path: Path, main: str) -> None:
     """fastjson writes them so; `.bak` replaces an empty or missing file."""
     path = tmp_path / "consumerOffset.json"
     text = '{"dataVersion":{"counter":1},"offsetTable":{"T@group":{0:5280,1:5312}}}'

@@ -30,7 +30,7 @@ def damaged_in_its_properties(data: bytes) -> bytearray:
 
 
 @pytest.mark.parametrize("data", [SINGLES, BATCH], ids=["PC1", "PC2"])
-def test_pc1_pc2_nine_records_pass_and_one_with_a_damaged_property_does_not(data: bytes) -> None:
+def test_pc1_pc2_only_the_record_with_a_damaged_property_fails_the_check(data: bytes) -> None:
     """Of ten right ones nine stay, and the position and reason of the tenth are reported."""
     assert (check(data).outcome, len(check(data).requests)) == (Outcome.END, 10)
     last = int(check(data).requests["physical_offset"][-1])
@@ -41,7 +41,7 @@ def test_pc1_pc2_nine_records_pass_and_one_with_a_damaged_property_does_not(data
     assert marked.requests["fault"].tolist() == [Fault.NONE] * 9 + [Fault.PROPERTY_CRC]
 
 
-def test_pc1_every_bit_in_front_of_the_crc_counts() -> None:
+def test_pc1_every_bit_before_the_crc_is_covered() -> None:
     """Head, body, topic and properties are covered: no change of one bit passes, whatever the reported fault."""
     data = row_of_records([{"properties": properties(SEVEN), "property_crc": True}])
     for at in range(len(data) - 20):
@@ -51,7 +51,7 @@ def test_pc1_every_bit_in_front_of_the_crc_counts() -> None:
             assert check(changed).outcome is not Outcome.END, (at, bit)
 
 
-def test_pc1_a_wrong_digit_counts_too() -> None:
+def test_pc1_a_wrong_digit_of_the_crc_is_a_fault() -> None:
     """The CRC itself may be damaged; letters are no digits."""
     for at in range(len(SINGLES) - 11, len(SINGLES) - 1):
         for byte in (SINGLES[at] ^ 1, ord("x")):
@@ -60,7 +60,7 @@ def test_pc1_a_wrong_digit_counts_too() -> None:
             assert check(changed).fault is Fault.PROPERTY_CRC
 
 
-def test_md8_ten_digits_stand_last_one_first_filled_up_with_zeros() -> None:
+def test_md8_the_crc_has_ten_reversed_digits_padded_with_zeros() -> None:
     """The cases are the spec's example, and Tidemark's first record whose CRC has fewer than ten digits."""
     vector = bytes.fromhex(
         "0000008fdaa320a777d18982000000010000000000000000000000070000000000000000000000000000018bcfe56800"

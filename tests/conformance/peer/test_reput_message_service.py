@@ -23,7 +23,7 @@ def put_ten(store: MessageStore, storage: FaultyStorage) -> list[pb.AppendBatchR
     return [store.put("FooBar", MESSAGE) for _ in range(10)]
 
 
-def test_rms1_in_sync_mode_nothing_is_shown_before_it_is_flushed(tmp_path: Path) -> None:
+def test_rms1_messages_in_sync_mode_are_visible_after_the_flush(tmp_path: Path) -> None:
     """The log ends at 1580, nothing is flushed: the queue is empty. After the sync all ten are there."""
     storage = FaultyStorage()
     with MessageStore(tmp_path, storage=storage, sync_flush_timeout_ms=20) as store:
@@ -43,7 +43,7 @@ def test_rms1_in_sync_mode_nothing_is_shown_before_it_is_flushed(tmp_path: Path)
         assert store.bounds("FooBar").max_offset == 11
 
 
-def test_rms2_in_async_mode_what_is_written_is_shown(tmp_path: Path) -> None:
+def test_rms2_messages_in_async_mode_are_visible_before_the_flush(tmp_path: Path) -> None:
     """All ten are returned although nothing is flushed."""
     storage = FaultyStorage()
     with MessageStore(tmp_path, storage=storage, flush_mode="async") as store:

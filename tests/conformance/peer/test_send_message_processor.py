@@ -67,7 +67,7 @@ def test_pp1_pull_statuses_have_their_codes(tmp_path: Path) -> None:
         assert below.json()["next_offset"] == below.json()["min_offset"] > 0
 
 
-def test_ph1_held_pulls_end_well(tmp_path: Path) -> None:
+def test_ph1_waiting_pulls_are_answered(tmp_path: Path) -> None:
     """They wait with and without a tag, on queues with and without messages, while messages arrive in other queues."""
     built = BuiltStore(tmp_path / "store")
     built.topic("t")

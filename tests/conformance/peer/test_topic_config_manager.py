@@ -33,14 +33,14 @@ def create(writer: RunningWriter, name: str, **attributes: str) -> None:
         ({"+queue.type": "BatchCQ", "queue.type": "BatchCQ"}, "alter duplication key. key: queue.type"),
     ],
 )
-def test_tc1_tc2_wrong_attributes_are_refused_in_the_peers_words(attributes: dict[str, str], text: str) -> None:
+def test_tc1_tc2_invalid_attributes_are_refused_with_rocketmqs_message(attributes: dict[str, str], text: str) -> None:
     """They are unknown, malformed, deleted on creation, out of range, or given twice."""
     with pytest.raises(TopicAttributeError) as refused:
         attributes_to_create(attributes)
     assert refused.value.message == text
 
 
-def test_tc1_a_refused_attribute_makes_no_topic(tmp_path: Path) -> None:
+def test_tc1_a_refused_attribute_creates_no_topic(tmp_path: Path) -> None:
     """The error text comes over the wire."""
     with MessageStore(tmp_path) as store:
         request = topics_pb2.CreateTopicRequest(name="t", attributes={"+unknown": "x"})
@@ -83,7 +83,7 @@ def test_tc3_a_topic_without_queue_type_is_simple(tmp_path: Path) -> None:
 VALID = ["Hello", "%RETRY%Hello", "_%RETRY%Hello", "-%RETRY%Hello", "223-%RETRY%Hello"]
 
 
-def test_va1_names_of_topics(tmp_path: Path) -> None:
+def test_va1_topic_names_are_validated(tmp_path: Path) -> None:
     """Letters, digits, %, |, - and _ are allowed; names are neither blank nor too long."""
     with MessageStore(tmp_path) as store:
         for name in VALID:
@@ -94,7 +94,7 @@ def test_va1_names_of_topics(tmp_path: Path) -> None:
     assert names == set(VALID)
 
 
-def test_va2_hk1_lengths_of_topics(tmp_path: Path) -> None:
+def test_va2_hk1_too_long_topic_names_are_refused(tmp_path: Path) -> None:
     """127 characters may be written to, 128 may not; a broker's retry topics are read up to 255.
 
     No batch may be written to a retry topic of any length; RocketMQ refuses the same.
@@ -110,7 +110,7 @@ def test_va2_hk1_lengths_of_topics(tmp_path: Path) -> None:
         assert not is_topic_name(prefix + "g" * (256 - len(prefix)))
 
 
-def test_va3_system_topics_are_neither_made_nor_written_to(tmp_path: Path) -> None:
+def test_va3_system_topics_cannot_be_created_or_written(tmp_path: Path) -> None:
     """A broker's own system topics cannot be created; those of its services accept no message."""
     not_to_be_made = ["TBW102", "BenchmarkTest", "RMQ_SYS_TRACE_TOPIC", "rmq_sys_wheel_timer", "rmq_sys_anything"]
     services = ["SCHEDULE_TOPIC_XXXX", "RMQ_SYS_TRANS_HALF_TOPIC", "RMQ_SYS_TRANS_OP_HALF_TOPIC"]
@@ -122,7 +122,7 @@ def test_va3_system_topics_are_neither_made_nor_written_to(tmp_path: Path) -> No
         assert not store.writer.topics.ListTopics(topics_pb2.ListTopicsRequest()).topics
 
 
-def test_va4_a_permission_is_of_inherit_write_and_read(tmp_path: Path) -> None:
+def test_va4_a_permission_has_only_inherit_write_and_read_bits(tmp_path: Path) -> None:
     """They are bits 1, 2 and 4; other bits are refused and change nothing."""
     with MessageStore(tmp_path) as store:
         create(store.writer, "t")

@@ -49,7 +49,7 @@ def bodies(root: Path) -> int:
     return reader.bounds(reader.queue("T", 0), reader.watermark()).max_offset
 
 
-def test_own1_a_last_log_file_of_zero_bytes_was_made_ahead(root: Path) -> None:
+def test_own1_a_last_log_file_of_zeros_is_treated_as_preallocated(root: Path) -> None:
     """The log ends in the file before, for the pipeline and for the writer, which continues there."""
     end = end_of(root)
     log_file(root, 2).write_bytes(bytes(LOG_FILE))
@@ -90,7 +90,7 @@ def test_own2_a_stray_file_in_the_logs_folder_is_refused(root: Path, name: str) 
     assert bodies(root) == 40
 
 
-def test_own2_a_last_log_file_of_no_length_is_removed(root: Path) -> None:
+def test_own2_a_zero_length_last_log_file_is_removed(root: Path) -> None:
     """It is left from an interrupted creation. Only the owner removes it."""
     log_file(root, 2).write_bytes(b"")
     assert bodies(root) == 40
@@ -100,7 +100,7 @@ def test_own2_a_last_log_file_of_no_length_is_removed(root: Path) -> None:
     assert not log_file(root, 2).exists() or log_file(root, 2).stat().st_size == LOG_FILE
 
 
-def test_own2_wrong_sizes_among_a_queues_files_are_built_again_and_stray_files_are_refused(root: Path) -> None:
+def test_own2_queue_files_of_wrong_size_are_rebuilt_and_stray_files_are_refused(root: Path) -> None:
     """A queue file of no length at the end is removed, as in the log."""
     assert bodies(root) == 40
     folder = root / "consumequeue" / "T" / "0"
@@ -117,7 +117,7 @@ def test_own2_wrong_sizes_among_a_queues_files_are_built_again_and_stray_files_a
         build(plan_of(root, index_slots=10, consume_queue_file_size_bytes=QUEUE_FILE))
 
 
-def test_own2_what_else_a_broker_leaves_is_left_alone(root: Path) -> None:
+def test_own2_other_files_of_a_broker_are_not_changed(root: Path) -> None:
     """Timer, controller, metadata and backups do not change. A backup replaces its file."""
     for name, content in LEFT_BEHIND.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)

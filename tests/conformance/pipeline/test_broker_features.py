@@ -53,7 +53,7 @@ def expected(name: str) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("shards", [1, 2, 5])
 @pytest.mark.parametrize("name", ["light", "headless"])
-def test_rebuilt_queue_files_equal_the_brokers(
+def test_rebuilt_queue_files_equal_those_of_the_broker(
     golden_store: GoldenStore, tmp_path: Path, name: str, shards: int
 ) -> None:
     """This includes light queues and pre-blank heads, whichever shard owns record and light queue."""
@@ -66,7 +66,7 @@ def test_rebuilt_queue_files_equal_the_brokers(
 
 
 @pytest.mark.parametrize("name", ["light", "headless"])
-def test_building_over_the_brokers_own_files_changes_no_byte(
+def test_building_over_the_files_of_the_broker_changes_no_byte(
     golden_store: GoldenStore, tmp_path: Path, name: str
 ) -> None:
     """An adopted store keeps its queues unchanged."""
@@ -75,7 +75,7 @@ def test_building_over_the_brokers_own_files_changes_no_byte(
     assert queue_files(root) == queue_files(golden_store(f"{name}/store"))
 
 
-def test_light_queues_are_built_only_where_they_are_wanted(golden_store: GoldenStore, tmp_path: Path) -> None:
+def test_light_queues_are_built_only_with_multi_dispatch(golden_store: GoldenStore, tmp_path: Path) -> None:
     """By default such a record is like any other: every other queue equals the broker's."""
     root = without_derived(golden_store("light/store"), tmp_path / "store")
     build(plan_of(root, **SETTINGS["light"] | {"enable_multi_dispatch": False}))
@@ -90,7 +90,9 @@ def ext_files(root: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("chunk_size_bytes", [4096, 8 << 20])
-def test_rebuilt_extension_equals_the_brokers(golden_store: GoldenStore, tmp_path: Path, chunk_size_bytes: int) -> None:
+def test_a_rebuilt_extension_equals_that_of_the_broker(
+    golden_store: GoldenStore, tmp_path: Path, chunk_size_bytes: int
+) -> None:
     """Units of the extension, and their addresses in queue units, are equal; a second build changes no byte."""
     theirs = golden_store("extension/store")
     root = without_derived(theirs, tmp_path / "store")
@@ -103,7 +105,7 @@ def test_rebuilt_extension_equals_the_brokers(golden_store: GoldenStore, tmp_pat
     assert (queue_files(root), ext_files(root)) == (queue_files(theirs), ext_files(theirs))
 
 
-def test_an_extension_that_is_not_wanted_is_left_alone(golden_store: GoldenStore, tmp_path: Path) -> None:
+def test_an_extension_is_not_changed_by_default(golden_store: GoldenStore, tmp_path: Path) -> None:
     """By default units get plain codes, which every reader supports."""
     theirs = golden_store("extension/store")
     root = Path(shutil.copytree(theirs, tmp_path / "store"))
@@ -120,7 +122,7 @@ def test_an_extension_that_is_not_wanted_is_left_alone(golden_store: GoldenStore
 
 @pytest.mark.integration
 @pytest.mark.parametrize("name", sorted(SETTINGS))
-def test_the_writer_goes_on_where_the_broker_ended(golden_store: GoldenStore, tmp_path: Path, name: str) -> None:
+def test_the_writer_continues_at_the_brokers_end(golden_store: GoldenStore, tmp_path: Path, name: str) -> None:
     """It recovers over V2 magic, IPv6 hosts and CRCs; numbering continues, and no byte below the old end changes."""
     root = Path(shutil.copytree(golden_store(f"{name}/store"), tmp_path / "store"))
     lines = expected(name)
@@ -156,7 +158,7 @@ def test_a_compacted_topic_is_served_from_the_log(golden_store: GoldenStore, tmp
     assert {path: path.read_bytes() for path in compaction} == compaction
 
 
-def test_a_queue_of_pre_blank_units_alone_is_gone_on_with(tmp_path: Path) -> None:
+def test_a_queue_with_only_pre_blank_units_is_continued(tmp_path: Path) -> None:
     """A queue that was initialised at 100 is opened again: the first message is number 100, and is the minimum."""
     write_log(tmp_path / "commitlog", 4096, [{"queue_offset": 100, "topic": b"T", "queue_id": 0}])
     folder = tmp_path / "consumequeue" / "T" / "0"
@@ -207,7 +209,7 @@ def pull(client: httpx.Client, line: dict[str, Any], **arguments: Any) -> dict[s
     return answer
 
 
-def test_every_queue_has_the_brokers_bounds(client: httpx.Client, name: str) -> None:
+def test_every_queue_has_the_bounds_of_the_broker(client: httpx.Client, name: str) -> None:
     """Minimum and maximum are compared, also of light queues; all of them are listed."""
     topics = {topic["topic"] for topic in client.get("/v1/topics").json()["topics"]}
     for line in expected(name):
@@ -217,7 +219,7 @@ def test_every_queue_has_the_brokers_bounds(client: httpx.Client, name: str) -> 
             assert line["topic"] in topics
 
 
-def test_every_message_is_what_the_broker_gave(client: httpx.Client, name: str) -> None:
+def test_every_message_equals_that_of_the_broker(client: httpx.Client, name: str) -> None:
     """Queue offset, body, flags, properties, place and id are compared, for any magic, hosts and CRC of the record.
 
     A compacted topic's messages came from the broker's compaction log: their places and CRCs are of that log.
@@ -254,7 +256,7 @@ def broker_values_of(line: dict[str, Any], is_compacted: bool) -> list[Any]:
 
 
 @pytest.mark.parametrize("semantics", ["", "rocketmq"])
-def test_every_pull_by_tag_gives_what_the_broker_gave(client: httpx.Client, name: str, semantics: str) -> None:
+def test_every_pull_by_tag_equals_that_of_the_broker(client: httpx.Client, name: str, semantics: str) -> None:
     """Some units have plain tag codes, others point into the extension."""
     for line in expected(name):
         if line["kind"] != "pull":

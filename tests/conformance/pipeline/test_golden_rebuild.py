@@ -17,7 +17,7 @@ GoldenStore = Callable[[str], Path]
 @pytest.mark.parametrize("scan_range_size_bytes", [None, 1])
 @pytest.mark.parametrize("shards", [1, 2, 5])
 @pytest.mark.parametrize("name", ["mixed/store", "killed/store-recovered"])
-def test_rebuilt_queue_files_equal_the_brokers(
+def test_rebuilt_queue_files_equal_those_of_the_broker(
     golden_store: GoldenStore, tmp_path: Path, name: str, shards: int, scan_range_size_bytes: int | None
 ) -> None:
     """Every file of every queue is compared, for any number of shards, from the log or from its scan."""
@@ -32,7 +32,7 @@ def test_rebuilt_queue_files_equal_the_brokers(
 
 @pytest.mark.parametrize("scan_range_size_bytes", [None, 1])
 @pytest.mark.parametrize("chunk_size_bytes", [4096, 50_000, 8 << 20])
-def test_rebuilt_index_files_equal_the_brokers(
+def test_rebuilt_index_files_equal_those_of_the_broker(
     golden_store: GoldenStore, tmp_path: Path, chunk_size_bytes: int, scan_range_size_bytes: int | None
 ) -> None:
     """Slots, chains, times and headers are compared, for any chunk, from the log or from its scan."""
@@ -42,7 +42,7 @@ def test_rebuilt_index_files_equal_the_brokers(
     assert index_contents(root) == index_contents(golden_store("mixed/store"))
 
 
-def test_the_recovered_brokers_index_holds_the_last_record_once_more(golden_store: GoldenStore, tmp_path: Path) -> None:
+def test_the_index_of_a_recovered_broker_has_the_last_record_twice(golden_store: GoldenStore, tmp_path: Path) -> None:
     """All index files but the last are equal; there the broker's restart put one record's keys twice."""
     name = "killed/store-recovered"
     root = without_derived(golden_store(name), tmp_path / "store")
@@ -61,7 +61,7 @@ def test_a_killed_brokers_log_is_indexed_to_its_torn_end(golden_store: GoldenSto
 
 
 @pytest.mark.parametrize("name", ["mixed/store", "killed/store-recovered", "killed/store-killed"])
-def test_building_over_the_brokers_own_files_changes_no_byte(
+def test_building_over_the_files_of_the_broker_changes_no_byte(
     golden_store: GoldenStore, tmp_path: Path, name: str
 ) -> None:
     """An adopted store keeps its queues, or gets them completed."""
@@ -75,7 +75,7 @@ def test_building_over_the_brokers_own_files_changes_no_byte(
     assert queue_files(root) == queue_files(golden_store(finished))
 
 
-def test_units_of_an_expired_log_equal_the_brokers_where_records_live(
+def test_units_of_live_records_in_an_expired_log_equal_those_of_the_broker(
     golden_store: GoldenStore, tmp_path: Path
 ) -> None:
     """Each live unit is at the same position; only units of deleted records are missing."""

@@ -118,14 +118,14 @@ def pull(client: httpx.Client, topic: str, queue_id: int, **arguments: Any) -> L
     return answer
 
 
-def test_queue_bounds_are_the_brokers(client: httpx.Client, lines: dict[str, list[Line]]) -> None:
+def test_queue_bounds_equal_those_of_the_broker(client: httpx.Client, lines: dict[str, list[Line]]) -> None:
     """Minimum and maximum offset of each queue are compared."""
     for line in lines["queue"]:
         answer = client.get(f"/v1/topics/{line['topic']}/queues/{line['queue_id']}").json()
         assert {**line, "min_offset": answer["min_offset"], "max_offset": answer["max_offset"]} == line
 
 
-def test_pulls_are_the_brokers(client: httpx.Client, lines: dict[str, list[Line]]) -> None:
+def test_pulls_equal_those_of_the_broker(client: httpx.Client, lines: dict[str, list[Line]]) -> None:
     """Status, next offset and messages are compared, with and without tags, also within inner batches."""
     for line in lines["pull"]:
         answer = pull(
@@ -144,7 +144,7 @@ def test_pulls_are_the_brokers(client: httpx.Client, lines: dict[str, list[Line]
         assert {**line, **told} == line
 
 
-def test_offsets_by_time_are_the_brokers(client: httpx.Client, lines: dict[str, list[Line]]) -> None:
+def test_offsets_by_time_equal_those_of_the_broker(client: httpx.Client, lines: dict[str, list[Line]]) -> None:
     """The lower boundary is compared at, between and beyond store times."""
     for line in lines["offset_by_time"]:
         answer = client.get(
@@ -155,7 +155,9 @@ def test_offsets_by_time_are_the_brokers(client: httpx.Client, lines: dict[str, 
 
 
 @pytest.mark.parametrize("semantics", ["rocketmq", "tidemark"])
-def test_keys_find_what_the_broker_found(client: httpx.Client, lines: dict[str, list[Line]], semantics: str) -> None:
+def test_key_lookups_equal_those_of_the_broker(
+    client: httpx.Client, lines: dict[str, list[Line]], semantics: str
+) -> None:
     """By Tidemark's own semantics a key finds at least these: a broker's client stops after 64 hashes."""
     for line in lines["key"]:
         answer = client.get(
@@ -169,7 +171,7 @@ def test_keys_find_what_the_broker_found(client: httpx.Client, lines: dict[str, 
             assert set(line["physical_offsets"]) <= set(places)
 
 
-def test_every_message_is_the_brokers(client: httpx.Client, lines: dict[str, list[Line]]) -> None:
+def test_every_looked_up_message_equals_that_of_the_broker(client: httpx.Client, lines: dict[str, list[Line]]) -> None:
     """Every field of every message of every queue is compared, as a client that pulls 32 at a time has it."""
     queues: dict[tuple[str, int], list[Line]] = {}
     for line in lines["queue"]:

@@ -43,7 +43,7 @@ def append(store: BuiltStore) -> None:
 
 @pytest.mark.exhaustive
 @pytest.mark.timeout(3600)
-def test_a_run_that_is_killed_anywhere_loses_and_doubles_nothing(tmp_path: Path) -> None:
+def test_an_archive_run_killed_at_any_step_loses_and_duplicates_nothing(tmp_path: Path) -> None:
     """The manifest is that of the last finished run; readers of data/ never see a message twice."""
     store, folder = BuiltStore(tmp_path / "store"), tmp_path / "archive"
     for topic in _TOPICS:

@@ -58,7 +58,7 @@ def kill_a_backup(root: Path, folder: Path) -> None:
         process.kill()
 
 
-def test_what_was_acknowledged_below_a_backups_end_comes_back(start_writer: StartWriter, tmp_path: Path) -> None:
+def test_acknowledged_messages_below_a_backups_end_are_restored(start_writer: StartWriter, tmp_path: Path) -> None:
     """While a writer appends and rolls, each backup is sound, a killed one is repaired, and the last one is restored.
 
     The restored store has every acknowledged batch below its end, whole and at its place; its writer begins a new term
@@ -104,8 +104,8 @@ def check_the_restored(restored: StorePaths, end: int, start_writer: StartWriter
     assert report.records == sum(counts) + 1
 
 
-def test_a_check_beside_a_writer_under_load_finds_nothing(start_writer: StartWriter, tmp_path: Path) -> None:
-    """It checks up to the committed offset; no queues are built yet."""
+def test_a_check_during_writer_load_finds_nothing(start_writer: StartWriter, tmp_path: Path) -> None:
+    """The check ends at the committed offset; no queues are built yet."""
     load = Load(start_writer(tmp_path), "load", body_size=2000)
     wait_for(lambda: len(load.acknowledged) > 200)
     paths = StorePaths(tmp_path)

@@ -91,7 +91,7 @@ def wait(until: Callable[[], bool], timeout_s: float = 30) -> None:
         time.sleep(0.02)
 
 
-def test_three_members_one_killed_lose_nothing(store: BuiltStore, group: Group) -> None:
+def test_a_killed_member_of_three_loses_nothing(store: BuiltStore, group: Group) -> None:
     """Every message is handled; only those that the killed member had not committed are handled twice."""
     sent = fill(store, 0, 30)
     members = [group.start() for _ in range(3)]
@@ -106,8 +106,8 @@ def test_three_members_one_killed_lose_nothing(store: BuiltStore, group: Group) 
     assert twice <= set(group.handled(1))
 
 
-def test_a_frozen_member_is_fenced_when_it_wakes(store: BuiltStore, group: Group) -> None:
-    """Its session is over: its commit is refused, and it joins again."""
+def test_a_frozen_member_is_fenced_when_it_resumes(store: BuiltStore, group: Group) -> None:
+    """Its session has expired: its commit is refused, and it joins again."""
     sent = fill(store, 0, 100)
     frozen = group.start()
     wait(lambda: len(group.handled(0)) > 20)

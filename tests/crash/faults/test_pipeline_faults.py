@@ -85,14 +85,14 @@ def fail_and_build_again(root: Path, right: Path, fault: DiskFault, seed: int) -
 
 @pytest.mark.parametrize("fault", DiskFault, ids=lambda fault: fault.name.lower())
 @pytest.mark.parametrize("seed", QUICK_SEEDS)
-def test_what_a_fault_left_undone_is_built_again(store: Path, right: Path, fault: DiskFault, seed: int) -> None:
+def test_a_failed_pipeline_is_completed_by_the_next_one(store: Path, right: Path, fault: DiskFault, seed: int) -> None:
     """Whatever state a failed pipeline leaves, the next one ends with the bytes of one that never failed."""
     fail_and_build_again(store, right, fault, seed)
 
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("fault", DiskFault, ids=lambda fault: fault.name.lower())
-def test_a_fault_at_many_more_moments(
+def test_promises_hold_for_a_fault_with_many_seeds(
     store: Path, right: Path, tmp_path: Path, fault: DiskFault, tell: Callable[[str], None]
 ) -> None:
     """There are more seeds."""
@@ -105,7 +105,7 @@ def test_a_fault_at_many_more_moments(
 
 
 @pytest.mark.parametrize("seed", QUICK_SEEDS)
-def test_writes_that_take_only_a_part_are_finished(store: Path, right: Path, seed: int) -> None:
+def test_partial_writes_are_completed(store: Path, right: Path, seed: int) -> None:
     """A short write is no error: the rest of it follows."""
     with short_writes(random.Random(seed)) as count:
         build(plan_of(store, **SETTINGS))
@@ -114,7 +114,7 @@ def test_writes_that_take_only_a_part_are_finished(store: Path, right: Path, see
 
 
 @pytest.mark.parametrize("seed", QUICK_SEEDS)
-def test_bits_that_flip_on_a_read_are_no_damage(store: Path, right: Path, seed: int) -> None:
+def test_bits_flipped_on_a_read_are_not_damage(store: Path, right: Path, seed: int) -> None:
     """The second read counts: no unit is built wrongly, and nothing is reported as damage or hidden from readers.
 
     One shard reads all of it, because a shard verifies only its own records, and the key index verifies none.

@@ -149,7 +149,7 @@ def undergo(fault: Fault, seed: int, folder: Path) -> Counter[str]:
 
 
 @pytest.mark.parametrize("fault", Fault, ids=lambda fault: fault.name.lower())
-def test_promises_hold_over_a_failing_disk(fault: Fault, folder: Path) -> None:
+def test_promises_hold_on_a_failing_disk(fault: Fault, folder: Path) -> None:
     """The quick part has two seeds per fault."""
     happened = sum((undergo(fault, seed, folder) for seed in (1, 2)), Counter[str]())
     assert happened["failed calls"] > 0 or fault is Fault.SHORT_WRITES
@@ -157,7 +157,9 @@ def test_promises_hold_over_a_failing_disk(fault: Fault, folder: Path) -> None:
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("fault", Fault, ids=lambda fault: fault.name.lower())
-def test_promises_hold_over_a_failing_disk_often(fault: Fault, folder: Path, tell: Callable[[str], None]) -> None:
+def test_promises_hold_on_a_failing_disk_for_many_seeds(
+    fault: Fault, folder: Path, tell: Callable[[str], None]
+) -> None:
     """The seeds are CRASH_FAULTS numbers from CRASH_SEED on."""
     happened: Counter[str] = Counter()
     for seed in range(SEED, SEED + SEEDS):

@@ -111,14 +111,16 @@ def run(root: Path, fault: DiskFault, seed: int) -> bool:
 
 @pytest.mark.parametrize("fault", DiskFault, ids=lambda fault: fault.name.lower())
 @pytest.mark.parametrize("seed", QUICK_SEEDS)
-def test_a_fault_costs_nothing_that_was_acknowledged(tmp_path: Path, fault: DiskFault, seed: int) -> None:
+def test_a_fault_loses_no_acknowledged_message(tmp_path: Path, fault: DiskFault, seed: int) -> None:
     """A failed sync ends the writer; a failed write refuses its batch, and ends the writer if it cannot be undone."""
     assert run(tmp_path, fault, seed)
 
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("fault", DiskFault, ids=lambda fault: fault.name.lower())
-def test_a_fault_at_many_more_moments(tmp_path: Path, fault: DiskFault, tell: Callable[[str], None]) -> None:
+def test_promises_hold_for_a_fault_with_many_seeds(
+    tmp_path: Path, fault: DiskFault, tell: Callable[[str], None]
+) -> None:
     """There are more seeds."""
     happened = sum(run(tmp_path / str(seed), fault, seed) for seed in ALL_SEEDS)
     tell(f"writer, {fault.value}: {len(ALL_SEEDS)} seeds, {happened} runs with the fault")
@@ -126,7 +128,7 @@ def test_a_fault_at_many_more_moments(tmp_path: Path, fault: DiskFault, tell: Ca
 
 
 @pytest.mark.parametrize("seed", QUICK_SEEDS)
-def test_writes_that_take_only_a_part_are_finished(tmp_path: Path, seed: int) -> None:
+def test_partial_writes_are_completed(tmp_path: Path, seed: int) -> None:
     """A short write is no error: the rest of it follows."""
     random_ = random.Random(seed)
     load = Load(random_)

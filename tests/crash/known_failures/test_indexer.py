@@ -41,7 +41,7 @@ INDEX: dict[str, Any] = {"index_slots": 16, "index_entries": 30}
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_kf05_two_kills_in_a_row_leave_what_a_rebuild_makes(tmp_path: Path, seed: int) -> None:
+def test_kf05_two_consecutive_kills_leave_the_bytes_of_a_rebuild(tmp_path: Path, seed: int) -> None:
     """After abnormal stops queues held entries of removed records, or missed one (rocketmq#467, rocketmq#495); here two
     kills at any write end with a rebuild's bytes.
     """
@@ -84,7 +84,7 @@ def test_kf06_a_tail_before_a_roll_is_indexed_after_a_crash(tmp_path: Path) -> N
         assert index_contents(root) == index_contents(tmp_path / "clean")
 
 
-def test_kf07_nothing_counts_as_durable_before_its_sync(tmp_path: Path) -> None:
+def test_kf07_a_durable_mark_moves_only_after_the_sync(tmp_path: Path) -> None:
     """The checkpoint was ahead of the flushed data, and a power cut left a gap in the queues (rocketmq#678); here a
     durable mark moves after its data's sync.
     """
@@ -105,7 +105,7 @@ def test_kf07_nothing_counts_as_durable_before_its_sync(tmp_path: Path) -> None:
     assert index_contents(root) == index_contents(clean)
 
 
-def test_kf08_a_watermark_above_the_recovered_log_is_taken_back(tmp_path: Path) -> None:
+def test_kf08_a_watermark_above_the_recovered_log_is_lowered(tmp_path: Path) -> None:
     """Queues were built past the log's end after the loss of unflushed bytes (rocketmq#6609, rocketmq#6703); here a new
     term sets watermark, queues and index back to the recovered end.
     """
@@ -132,7 +132,7 @@ def test_kf08_a_watermark_above_the_recovered_log_is_taken_back(tmp_path: Path) 
 
 @pytest.mark.exhaustive
 @pytest.mark.spark
-def test_kf12_an_indexer_that_cannot_go_on_ends_its_process(tmp_path: Path) -> None:
+def test_kf12_an_indexer_that_cannot_continue_ends_its_process(tmp_path: Path) -> None:
     """The dispatching thread died, and the index stopped silently (rocketmq#7902); here the process exits with status 1
     and the reason.
     """
@@ -163,7 +163,7 @@ def following(plan: EpochPlan) -> Iterator[None]:
         assert not any(thread.is_alive() for thread in threads)
 
 
-def test_kf13_one_message_and_then_silence_is_indexed(tmp_path: Path) -> None:
+def test_kf13_a_single_message_without_successors_is_indexed(tmp_path: Path) -> None:
     """The last index entries waited for a batch that no time limit flushed (rocketmq#8698); here a single message is
     indexed although nothing follows it.
     """
@@ -203,7 +203,7 @@ def max_offset(root: Path) -> int:
 
 @QUEUES
 @pytest.mark.parametrize("size", ["full", "zero bytes"])
-def test_kf14_an_empty_last_queue_file_stops_nothing(tmp_path: Path, folder: str, unit_size: int, size: str) -> None:
+def test_kf14_an_empty_last_queue_file_is_ignored(tmp_path: Path, folder: str, unit_size: int, size: str) -> None:
     """An empty last queue file was an exception at every start (rocketmq#9728, rocketmq#10108); here readers and
     pipeline ignore one of zeros or without a byte.
     """
@@ -221,7 +221,7 @@ def test_kf14_an_empty_last_queue_file_stops_nothing(tmp_path: Path, folder: str
 
 @QUEUES
 @pytest.mark.parametrize("cut", [1, 19, 45, 100])
-def test_kf14_a_short_queue_file_is_named_by_readers_and_built_again(
+def test_kf14_a_short_queue_file_is_reported_by_readers_and_rebuilt(
     tmp_path: Path, folder: str, unit_size: int, cut: int
 ) -> None:
     """A queue file of an odd size was an exception that named nothing; here readers name its path, and the pipeline
@@ -240,7 +240,7 @@ def test_kf14_a_short_queue_file_is_named_by_readers_and_built_again(
     assert max_offset(tmp_path) == 25
 
 
-def test_kf22_the_indexer_reads_nothing_that_is_not_synced(tmp_path: Path) -> None:
+def test_kf22_the_indexer_reads_only_synced_data(tmp_path: Path) -> None:
     """The dispatch read beyond the log's end (rocketmq#8394); here it reads only below the committed offset, in sync
     mode only synced data.
     """

@@ -27,7 +27,7 @@ from tidemark.store.paths import StorePaths
 pytestmark = pytest.mark.crash
 
 
-def test_kf01_a_stale_record_behind_the_end_is_none(tmp_path: Path) -> None:
+def test_kf01_a_stale_record_after_the_end_is_not_recovered(tmp_path: Path) -> None:
     """A record left in a reused file was recovered (rocketmq#10017); here a record must be at the position that it
     states.
     """
@@ -38,7 +38,7 @@ def test_kf01_a_stale_record_behind_the_end_is_none(tmp_path: Path) -> None:
     assert not any(content(log.paths)[log.end :])
 
 
-def test_kf02_a_crash_at_any_step_of_a_truncation_brings_nothing_back(tmp_path: Path) -> None:
+def test_kf02_a_crash_at_any_step_of_a_truncation_restores_no_record(tmp_path: Path) -> None:
     """A cut tail was valid again after a crash, because truncation only moved pointers (rocketmq#10666); here truncated
     bytes are zeroed and synced.
     """
@@ -87,7 +87,7 @@ def test_kf03_a_last_message_torn_at_any_byte_is_cut(tmp_path: Path) -> None:
     assert recovered_end(paths) == end
 
 
-def test_kf04_a_body_whose_crc_is_0_is_as_good_as_any(tmp_path: Path) -> None:
+def test_kf04_a_body_with_crc_0_is_valid(tmp_path: Path) -> None:
     """A CRC of 0 was taken for none, and good messages were cut (rocketmq#9121); here 0 is a valid CRC in recovery,
     pipeline and readers.
     """
@@ -127,7 +127,7 @@ def test_kf10_a_refused_append_leaves_no_hole(tmp_path: Path) -> None:
         assert [row["body"] for row in rows_of(store.get_message("t", 0, 10))] == ["0", "1"]
 
 
-def test_kf11_appends_at_once_share_no_queue_offset(tmp_path: Path) -> None:
+def test_kf11_concurrent_appends_share_no_queue_offset(tmp_path: Path) -> None:
     """Two messages got one queue offset, assigned outside of the lock (rocketmq#7689, rocketmq#2865); here concurrent
     batches use each offset once, densely.
     """
@@ -150,7 +150,7 @@ def test_kf11_appends_at_once_share_no_queue_offset(tmp_path: Path) -> None:
         assert offsets == list(range(len(offsets)))
 
 
-def test_kf17_a_queue_holds_only_what_its_readers_can_unwrap(tmp_path: Path) -> None:
+def test_kf17_a_queue_holds_only_batches_its_readers_can_unwrap(tmp_path: Path) -> None:
     """Batches reached topics whose clients could not unwrap them, and could not be read by id (rocketmq#4563,
     rocketmq#7764); here flags must fit the topic, and an id gives every message of its batch.
     """
@@ -172,7 +172,7 @@ def test_kf17_a_queue_holds_only_what_its_readers_can_unwrap(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("number", "reason"), [(errno.ENOSPC, "DISK_FULL"), (errno.EROFS, "DISK_FAILED"), (errno.EIO, "DISK_FAILED")]
 )
-def test_kf18_a_disk_that_takes_no_write_is_an_error_and_no_crash(tmp_path: Path, number: int, reason: str) -> None:
+def test_kf18_an_unwritable_disk_is_an_error_and_not_a_crash(tmp_path: Path, number: int, reason: str) -> None:
     """Writing through a mapping to a full or read-only disk killed the process (rocketmq#9693, rocketmq#8405); here
     pwrite writes data files, and the failing append is refused.
     """
@@ -186,7 +186,7 @@ def test_kf18_a_disk_that_takes_no_write_is_an_error_and_no_crash(tmp_path: Path
         assert store.writer.failure is None
 
 
-def test_kf20_a_full_disk_is_forgotten_when_there_is_room(tmp_path: Path) -> None:
+def test_kf20_appends_succeed_again_when_a_full_disk_has_room(tmp_path: Path) -> None:
     """The flag of a full disk was never cleared (alibaba/rocketmq#331); here each append is tried anew."""
     storage = FaultyStorage()
     with MessageStore(tmp_path, storage=storage) as store:

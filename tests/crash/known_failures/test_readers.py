@@ -41,7 +41,7 @@ def ask(built: BuiltStore, topic: str, time_ms: int, boundary: Boundary = Bounda
     return offset_by_time(queue, reader.log, reader.bounds(queue, reader.watermark()), time_ms, boundary)
 
 
-def test_kf15_a_time_beyond_all_batches_is_the_end(built: BuiltStore) -> None:
+def test_kf15_a_time_after_all_batches_gives_the_end(built: BuiltStore) -> None:
     """For a time above the last one, a batch queue answered its minimum (rocketmq#4071); here it is the first message
     at or after the time, otherwise the end.
     """
@@ -56,7 +56,7 @@ def test_kf15_a_time_beyond_all_batches_is_the_end(built: BuiltStore) -> None:
 
 
 @pytest.mark.parametrize("topic", ["orders", "batches"])
-def test_kf16_of_equal_times_the_first_or_the_last_as_asked(built: BuiltStore, topic: str) -> None:
+def test_kf16_equal_times_give_the_first_or_the_last_as_requested(built: BuiltStore, topic: str) -> None:
     """A reset to the time that a batch's messages share landed in their middle (rocketmq#5445); here lower is the first
     of equals, upper the last.
     """
@@ -114,7 +114,9 @@ def follow(client: httpx.Client, topic: str, queue_id: int, offset: int) -> list
         offset = page["next_offset"]
 
 
-def test_kf21_reads_below_the_minimum_and_in_a_gap_end(golden_store: Callable[[str], Path], tmp_path: Path) -> None:
+def test_kf21_reads_below_the_minimum_and_in_a_gap_terminate(
+    golden_store: Callable[[str], Path], tmp_path: Path
+) -> None:
     """Reading below the minimum or in a deleted range raised, or never ended (rocketmq#10959, rocketmq#10732); here
     such a read is 410 with the next offset, and holes are stepped over.
     """
@@ -138,7 +140,7 @@ def test_kf21_reads_below_the_minimum_and_in_a_gap_end(golden_store: Callable[[s
     assert expired > 5
 
 
-def test_kf21_a_hole_in_a_queue_is_stepped_over(built: BuiltStore) -> None:
+def test_kf21_a_hole_in_a_queue_is_skipped(built: BuiltStore) -> None:
     """As above; here the cursor passes pre-blank units, wherever a read begins."""
     built.append("orders", b"m0")
     for number in range(1, 8):

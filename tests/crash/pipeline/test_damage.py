@@ -68,7 +68,7 @@ def build_committed(root: Path) -> None:
     [(BODY_AT, "BODY_CRC"), (4, "MAGIC"), (0, "LENGTH"), (35, "POSITION"), (87, "LENGTH"), (TOPIC_AT - 1, "LENGTH")],
     ids=["body", "magic", "total size", "position", "body length", "topic length"],
 )
-def test_damage_is_told_and_everything_else_is_served(tmp_path: Path, at: int, reason: str) -> None:
+def test_damage_is_reported_and_all_other_messages_are_served(tmp_path: Path, at: int, reason: str) -> None:
     """Numbering holds, the damaged message is left out and named, and keys of the others are found."""
     placed = committed_store(tmp_path)
     damage(tmp_path, placed[BAD], at)
@@ -89,7 +89,7 @@ def test_damage_is_told_and_everything_else_is_served(tmp_path: Path, at: int, r
 
 
 @pytest.mark.parametrize("from_end", [11, 23], ids=["a digit of the CRC", "a key"])
-def test_damage_of_a_property_is_told_where_the_record_has_a_crc(tmp_path: Path, from_end: int) -> None:
+def test_a_damaged_property_is_reported_if_the_record_has_a_crc(tmp_path: Path, from_end: int) -> None:
     """As with a body, the unit stays; readers leave the message out and report the reason."""
     placed = committed_store(tmp_path, property_crc=True)
     damage(tmp_path, placed[BAD], len(placed[BAD].data) - from_end)
@@ -105,7 +105,7 @@ def test_damage_of_a_property_is_told_where_the_record_has_a_crc(tmp_path: Path,
 
 
 @pytest.mark.parametrize("shards", [1, 2, 3, 4])
-def test_a_property_that_is_no_number_is_told_whichever_shard_owns_the_record(tmp_path: Path, shards: int) -> None:
+def test_a_non_numeric_property_is_reported_by_the_owning_shard(tmp_path: Path, shards: int) -> None:
     """Only the owner reads properties, so the owner reports."""
     wrong = {"INNER_NUM": "x", "INNER_BASE": "1"}
     records = [{"topic": b"T"}, {"topic": b"T", "properties": properties(wrong)}, {"topic": b"U"}]
@@ -117,7 +117,7 @@ def test_a_property_that_is_no_number_is_told_whichever_shard_owns_the_record(tm
     assert told == [(placed[1].physical_offset, "NUMBER")]
 
 
-def test_a_queue_offset_that_cannot_be_is_damage(tmp_path: Path) -> None:
+def test_an_impossible_queue_offset_is_damage(tmp_path: Path) -> None:
     """Queue offsets have no checksum: a flipped high bit must not make a queue of 2^62 units."""
     placed = committed_store(tmp_path)
     damage(tmp_path, placed[BAD], 20, 0x40)

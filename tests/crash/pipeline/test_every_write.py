@@ -92,7 +92,7 @@ def make_store(root: Path) -> Path:
 
 
 @pytest.mark.parametrize("torn", [False, True])
-def test_a_death_at_any_write_and_a_start_again_give_the_same_files(
+def test_a_kill_at_any_write_and_a_restart_give_the_same_files(
     tmp_path: Path, torn: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Every write of the whole build is once the last one.

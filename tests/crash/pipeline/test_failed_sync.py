@@ -41,7 +41,7 @@ def visible(plan: EpochPlan, shard: int) -> int:
         marks.close()
 
 
-def test_after_a_failed_sync_no_task_runs_and_the_next_start_builds_it_all_again(tmp_path: Path) -> None:
+def test_after_a_failed_sync_no_task_runs_and_the_next_start_rebuilds_everything(tmp_path: Path) -> None:
     """Spark's retry is refused, though its own sync would succeed."""
     clean, root = make_store(tmp_path / "clean"), make_store(tmp_path / "store")
     build(plan_of(clean, **SETTINGS))
@@ -71,7 +71,7 @@ class KilledAtSync(DiskStorage):
         super().fdatasync(descriptor)
 
 
-class TellingStorage(DiskStorage):
+class SyncRecordingStorage(DiskStorage):
     """Records the synced files."""
 
     def __init__(self) -> None:
@@ -86,7 +86,7 @@ class TellingStorage(DiskStorage):
         super().sync_folder(path)
 
 
-def test_what_a_killed_builder_wrote_is_synced_before_it_counts_as_durable(tmp_path: Path) -> None:
+def test_files_of_a_killed_builder_are_synced_before_they_count_as_durable(tmp_path: Path) -> None:
     """The next builder has nothing to write; its durable mark covers files and names that it did not write."""
     root = make_store(tmp_path / "store")
     plan = plan_of(root, **{**SETTINGS, "shards": 1, "consume_queue_file_size_bytes": 6000})
@@ -96,7 +96,7 @@ def test_what_a_killed_builder_wrote_is_synced_before_it_counts_as_durable(tmp_p
         run_epoch(plan, shard=0, follower=0, storage=KilledAtSync())
     marks = Marks.open_read_only(plan.paths.marks)
     assert marks.durable(0) < marks.visible(0) == plan.limit
-    storage = TellingStorage()
+    storage = SyncRecordingStorage()
     run_epoch(plan, shard=0, follower=0, storage=storage)
     assert marks.durable(0) == plan.limit
     assert storage.synced >= {str(path) for path in (root / "consumequeue").rglob("*")}

@@ -60,7 +60,7 @@ def wait_until(condition: Callable[[], bool]) -> None:
 
 
 @pytest.mark.parametrize("seen_bytes", [1, 500_000, 1_500_000])
-def test_a_frozen_task_is_replaced_and_refused_when_it_wakes_up(
+def test_a_frozen_task_is_replaced_and_refused_when_it_resumes(
     golden_store: Callable[[str], Path], tmp_path: Path, seen_bytes: int
 ) -> None:
     """Queues and key index are those of an undisturbed pipeline."""

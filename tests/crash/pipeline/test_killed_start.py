@@ -72,7 +72,7 @@ def die_everywhere(store: Path, die: Callable[[Path, DyingStorage], None], check
     raise AssertionError("the number of writes has no end")
 
 
-def test_a_start_after_a_power_cut_that_is_killed_distrusts_the_index_once_more(tmp_path: Path) -> None:
+def test_a_killed_start_after_a_power_cut_distrusts_the_index_again(tmp_path: Path) -> None:
     """The newest file is a mix of old and new pages, but the marks page on the disk does not show it."""
     clean, store = make_store(tmp_path / "clean"), make_store(tmp_path / "store")
     with booted(FIRST):
@@ -107,7 +107,7 @@ def follow(plan: EpochPlan, storage: DiskStorage) -> None:
         run_epoch(plan, shard=shard, follower=0, storage=storage)
 
 
-def test_a_new_term_that_is_adopted_by_a_task_that_is_killed_loses_no_key(tmp_path: Path) -> None:
+def test_a_task_killed_while_adopting_a_new_term_loses_no_key(tmp_path: Path) -> None:
     """Marks go back before index files are removed: the keys in these are built again by any next builder."""
     store = make_store(tmp_path / "store")
     plan = plan_of(store, **SETTINGS)

@@ -19,7 +19,7 @@ from services.indexer.pipeline.prepare import prepare
 from services.indexer.pipeline.shards.hand_over import HandOver
 from services.indexer.pipeline.shards.shard_builder import ShardBuilder, ShardProgress
 from tests.builders import properties, write_log
-from tests.crash.pipeline.test_failed_sync import TellingStorage
+from tests.crash.pipeline.test_failed_sync import SyncRecordingStorage
 from tests.pipeline_runs import plan_of, until
 from tests.unit.store.recording_storage import KilledHere
 from tidemark.errors import FlushFailedError
@@ -31,7 +31,7 @@ _Follower = Future[list[ShardProgress]]
 SIZES = {"index_slots": 16, "index_entries": 1000, "consume_queue_file_size_bytes": 400, "durable_interval_ms": 10}
 
 
-class LastSyncStorage(TellingStorage):
+class LastSyncStorage(SyncRecordingStorage):
     """A disk until its follower has released the shard: then each sync waits for `may_go_on`, and does *then*."""
 
     def __init__(self, then: Callable[[], None] = lambda: None) -> None:
@@ -54,7 +54,7 @@ class Relay:
 
     plan: EpochPlan
     places: list[int]
-    storage: TellingStorage = field(default_factory=TellingStorage)
+    storage: SyncRecordingStorage = field(default_factory=SyncRecordingStorage)
 
     def run(self, first: LastSyncStorage, pool: ThreadPoolExecutor, patch: pytest.MonkeyPatch) -> list[_Follower]:
         """Run the two followers; return once the second has built everything."""
@@ -116,7 +116,7 @@ def pool(relay: Relay) -> Iterator[ThreadPoolExecutor]:
         relay.plan.stop_flag.touch()
 
 
-def test_nothing_counts_as_durable_before_the_one_before_has_synced_what_it_built(
+def test_durable_marks_wait_for_the_last_sync_of_the_previous_holder(
     relay: Relay, pool: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The next follower builds meanwhile, and its messages wait for no sync."""
@@ -132,10 +132,10 @@ def test_nothing_counts_as_durable_before_the_one_before_has_synced_what_it_buil
     after.result(10)
 
 
-def test_what_one_did_not_sync_that_was_killed_after_it_let_go_the_next_one_syncs(
+def test_files_of_a_holder_killed_after_release_are_synced_by_the_next_one(
     relay: Relay, pool: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """It syncs all of the killed one's files, which it has not written itself."""
+    """The successor syncs all files of the killed holder, which it has not written itself."""
 
     def die() -> None:
         raise KilledHere
@@ -154,10 +154,10 @@ def test_what_one_did_not_sync_that_was_killed_after_it_let_go_the_next_one_sync
     assert relay.storage.synced >= {str(path) for path in files}
 
 
-def test_a_last_sync_makes_durable_what_that_one_has_built_and_no_more(
+def test_a_last_sync_makes_only_its_own_files_durable(
     relay: Relay, pool: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """However late it comes, the visible mark is already the next follower's."""
+    """The visible mark is already the next follower's at that time."""
     relay.storage = LastSyncStorage()
     relay.storage.has_passed_on = True  # its syncs block until they are released
     begin_to_finish = ShardBuilder.begin_to_finish
@@ -178,7 +178,7 @@ def test_a_last_sync_makes_durable_what_that_one_has_built_and_no_more(
     after.result(10)
 
 
-def test_a_last_sync_that_fails_ends_the_next_one_too(
+def test_a_failed_last_sync_ends_the_successor_too(
     relay: Relay, pool: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The successor has built on data that may be lost."""

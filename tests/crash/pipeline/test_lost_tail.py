@@ -19,7 +19,7 @@ SETTINGS: dict[str, Any] = {"index_slots": 16, "index_entries": 8, "consume_queu
 COUNT, KEPT = 30, 17
 
 
-def test_queues_index_and_watermark_go_back_to_where_the_log_ends(tmp_path: Path) -> None:
+def test_queues_index_and_watermark_are_lowered_to_the_logs_end(tmp_path: Path) -> None:
     """The marks were ahead of the log (RocketMQ #6609): all units and keys of lost records are removed."""
     store = tmp_path / "store"
     fields = [

@@ -138,7 +138,7 @@ def killed_lives(tmp_path: Path, order: Sequence[Sequence[int]], steps: Iterator
 
 
 @pytest.mark.parametrize("order", ORDERS)
-def test_the_watermark_never_goes_back_over_kills_at_some_steps(tmp_path: Path, order: list[list[int]]) -> None:
+def test_the_watermark_never_decreases_after_kills_at_some_steps(tmp_path: Path, order: list[list[int]]) -> None:
     assert killed_lives(tmp_path, order, iter(range(3, 400, 17))) > 8
 
 
@@ -146,7 +146,7 @@ def test_the_watermark_never_goes_back_over_kills_at_some_steps(tmp_path: Path, 
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("first_step", range(PARTS))
 @pytest.mark.parametrize("order", ORDERS)
-def test_the_watermark_never_goes_back_over_kills_at_every_step(
+def test_the_watermark_never_decreases_after_kills_at_every_step(
     tmp_path: Path, order: list[list[int]], first_step: int
 ) -> None:
     assert killed_lives(tmp_path, order, itertools.count(first_step, PARTS)) > 10

@@ -74,7 +74,7 @@ def test_promises_hold_after_a_crash_in_a_few_workloads(run: Run, folder: Path) 
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("run", [*_fixed_runs(), *_random_runs()], ids=str)
-def test_promises_hold_after_a_crash_anywhere(run: Run, folder: Path, tell: Callable[[str], None]) -> None:
+def test_promises_hold_after_a_crash_at_any_step(run: Run, folder: Path, tell: Callable[[str], None]) -> None:
     """Workloads have up to three operations; some are given, some random."""
     counts = explore(run, folder)
     tell(f"{run}: {counts}")
@@ -85,7 +85,7 @@ _total: list[Counts] = []
 
 
 @pytest.mark.exhaustive
-def test_all_of_them_together(tell: Callable[[str], None]) -> None:
+def test_the_total_of_all_crash_points_is_reported(tell: Callable[[str], None]) -> None:
     """Report both counts over all workloads of this run."""
     total = sum_of(_total)
     tell(f"crash points together: {total}")

@@ -32,7 +32,7 @@ def states_after(root: Path, act: Callable[[Path, Recorder], None]) -> list[Tree
     return [cache.state(units, choice) for choice in itertools.product(*(range(unit.writes + 1) for unit in units))]
 
 
-def test_steps_are_those_of_the_real_storage(tmp_path: Path) -> None:
+def test_recorded_steps_equal_the_calls_of_the_real_storage(tmp_path: Path) -> None:
     """Each call of DiskStorage is recorded, in order, with all its system calls."""
     with Recorder(tmp_path) as recorder:
         replace_file(DiskStorage(), tmp_path / "small", b"new")
@@ -48,7 +48,7 @@ def test_steps_are_those_of_the_real_storage(tmp_path: Path) -> None:
     ]
 
 
-def test_mapped_words_are_writes(tmp_path: Path) -> None:
+def test_stores_to_mapped_words_may_be_written_back_partly(tmp_path: Path) -> None:
     """Any number of the stores to a page may have been written back."""
 
     def act(root: Path, recorder: Recorder) -> None:
@@ -63,7 +63,7 @@ def test_mapped_words_are_writes(tmp_path: Path) -> None:
     assert found == {bytes([5, 0]), bytes([6, 0]), bytes([6, 7])}
 
 
-def test_unsynced_pages_are_there_in_any_combination(tmp_path: Path) -> None:
+def test_unsynced_pages_survive_in_any_combination(tmp_path: Path) -> None:
     """A write over three pages gives eight states; after a sync there is one."""
 
     def act(root: Path, recorder: Recorder) -> None:
@@ -98,8 +98,8 @@ def test_a_name_is_lost_until_its_folder_is_synced(tmp_path: Path) -> None:
     }
 
 
-def test_a_size_may_be_older_than_the_bytes(tmp_path: Path) -> None:
-    """The appended data is there, missing, or zero bytes."""
+def test_a_file_size_may_be_older_than_its_bytes(tmp_path: Path) -> None:
+    """The appended data is present, missing, or zero bytes."""
 
     def act(root: Path, recorder: Recorder) -> None:
         storage = DiskStorage()

@@ -30,7 +30,7 @@ _QUICK = ("no fdatasync of the log", "no sync of the journal", "publish before b
 @pytest.mark.parametrize(
     "mutation", [name if name in _QUICK else pytest.param(name, marks=pytest.mark.exhaustive) for name in MUTATIONS]
 )
-def test_the_suite_notices(mutation: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_suite_detects_each_mutation(mutation: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A state with a broken promise is found; without the mutation there is none."""
     with monkeypatch.context() as patch:
         storage = MUTATIONS[mutation](patch)
@@ -40,13 +40,13 @@ def test_the_suite_notices(mutation: str, folder: Path, monkeypatch: pytest.Monk
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("run", sorted(set(SEEN_BY.values()), key=str), ids=str)
-def test_there_is_nothing_to_notice_without_them(run: Run, folder: Path) -> None:
+def test_the_suite_finds_nothing_without_mutations(run: Run, folder: Path) -> None:
     """The runs are the same, over the real code."""
     explore(run, folder)
 
 
 @pytest.mark.exhaustive
-def test_the_suite_notices_that_positions_are_not_checked(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_suite_detects_missing_position_checks(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A record with another PHYSICALOFFSET is accepted: the flips of that field are not detected."""
     drop_position_check(monkeypatch)
     with pytest.raises(AssertionError, match="physical_offset"):

@@ -94,13 +94,13 @@ def is_running(process: psutil.Process, program: str) -> bool:
     return False
 
 
-def test_python_workers_that_are_killed_lose_and_double_nothing(stack: LocalStack) -> None:
+def test_killed_python_workers_lose_and_duplicate_nothing(stack: LocalStack) -> None:
     """All workers of both running tasks are killed in the middle of their rows."""
     write_while_killing(stack, "workers", f"local[2,{_MOST_FAILURES}]", {}, python_workers)
     require_each_row_once(stack, "workers")
 
 
-def test_an_executor_that_is_killed_loses_and_doubles_nothing(stack: LocalStack, tmp_path: Path) -> None:
+def test_a_killed_executor_loses_and_duplicates_nothing(stack: LocalStack, tmp_path: Path) -> None:
     """One of two is killed; rows that its Python workers still send coincide with those of the next attempt."""
     conf = {
         "spark.executor.cores": "1",

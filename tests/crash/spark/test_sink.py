@@ -24,7 +24,7 @@ _DEADLINE_S = 120
 
 @pytest.mark.exhaustive
 @pytest.mark.timeout(600)
-def test_a_driver_that_is_killed_loses_and_doubles_nothing(tmp_path: Path) -> None:
+def test_a_killed_driver_loses_and_duplicates_nothing(tmp_path: Path) -> None:
     """The writer's window holds one batch, and other clients' messages come in between."""
     with LocalStack(tmp_path / "data", environment={"TIDEMARK_IDEMPOTENCE_WINDOW_BATCHES": "1"}) as stack:
         with Producer(stack.writer_address) as producer:

@@ -121,14 +121,14 @@ def flip_all(kind: str, place: str, folder: Path, *, every: int, built: int) -> 
 
 
 @pytest.mark.parametrize(("kind", "place"), PLACES)
-def test_some_flipped_bits_below_the_floor(kind: str, place: str, folder: Path) -> None:
+def test_some_flipped_bits_below_the_floor_are_reported(kind: str, place: str, folder: Path) -> None:
     """The quick part flips every 23rd byte."""
     assert flip_all(kind, place, folder, every=23, built=3)["noticed"] > 0
 
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize(("kind", "place"), PLACES)
-def test_a_flipped_bit_of_every_byte_below_the_floor(
+def test_a_flipped_bit_of_every_byte_below_the_floor_is_reported_as_documented(
     kind: str, place: str, folder: Path, tell: Callable[[str], None]
 ) -> None:
     """The detected and the undetectable flips are exactly those of the field table (docs/guarantees.md)."""
@@ -143,8 +143,10 @@ def test_a_flipped_bit_of_every_byte_below_the_floor(
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize(("kind", "place"), PLACES)
-def test_cut_at_every_byte_below_the_floor(kind: str, place: str, folder: Path, tell: Callable[[str], None]) -> None:
-    """The missing data was promised: it is reported from the first incomplete record on; nothing else is lost."""
+def test_a_log_cut_at_every_byte_below_the_floor_is_reported(
+    kind: str, place: str, folder: Path, tell: Callable[[str], None]
+) -> None:
+    """The missing data is reported from the first incomplete record on; nothing else is lost."""
     layout = lay_out(folder / "made", kind, place)
     damaged = Damaged(layout, folder / "state")
     records = records_of(layout)

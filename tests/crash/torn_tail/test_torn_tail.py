@@ -44,7 +44,7 @@ def check_all(layout: Layout, chosen: Sequence[Spoiling], folder: Path) -> None:
 
 
 @pytest.mark.parametrize(("kind", "place"), PLACES)
-def test_torn_at_some_bytes(kind: str, place: str, folder: Path) -> None:
+def test_a_batch_torn_at_some_bytes_is_cut(kind: str, place: str, folder: Path) -> None:
     """The quick part tears every 41st byte, so that each kind of damage meets many fields."""
     layout = lay_out(folder / "made", kind, place)
     check_all(layout, list(spoilings(layout))[::41], folder)
@@ -52,7 +52,7 @@ def test_torn_at_some_bytes(kind: str, place: str, folder: Path) -> None:
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize(("kind", "place"), PLACES)
-def test_torn_at_every_byte(kind: str, place: str, folder: Path, tell: Callable[[str], None]) -> None:
+def test_a_batch_torn_at_every_byte_is_cut(kind: str, place: str, folder: Path, tell: Callable[[str], None]) -> None:
     """The batch is cut, zeroed and flipped."""
     layout = lay_out(folder / "made", kind, place)
     chosen = list(spoilings(layout))
@@ -60,8 +60,8 @@ def test_torn_at_every_byte(kind: str, place: str, folder: Path, tell: Callable[
     tell(f"torn tail, {kind} {place}: {layout.end - layout.start} bytes, {len(chosen)} states, all cut")
 
 
-def test_whole_it_is_kept(folder: Path) -> None:
-    """The stores are the same, without damage: the batch was never answered, and is there."""
+def test_a_whole_unanswered_batch_is_kept(folder: Path) -> None:
+    """The stores are the same, without damage: the batch was never answered, and is recovered."""
     for kind, place in PLACES:
         layout = lay_out(folder / kind / place, kind, place)
         checker = Checker(folder / "state", folder / "scratch", **SETTINGS)

@@ -38,7 +38,7 @@ def append(writer: WriterProcess, number: int, size: int) -> pb.AppendBatchRespo
     return answer
 
 
-def test_full_disk_is_told_and_overcome(disk: Path) -> None:
+def test_a_full_disk_refuses_appends_and_recovers(disk: Path) -> None:
     """Appends are refused with DISK_FULL without space, and accepted when it is back; nothing refused is stored."""
     writer = WriterProcess(disk / "store").wait_until_started()
     acknowledged: list[int] = []
@@ -59,7 +59,7 @@ def test_full_disk_is_told_and_overcome(disk: Path) -> None:
     assert stored == [*acknowledged, 60]
 
 
-def test_stop_on_a_full_disk_is_in_order(disk: Path) -> None:
+def test_a_stop_on_a_full_disk_is_clean(disk: Path) -> None:
     """Unsaved data is found in the log at the next start."""
     writer = WriterProcess(disk / "store").wait_until_started()
     while not isinstance(append(writer, 0, 100_000), Refusal):

@@ -43,8 +43,10 @@ def check_store(root: Path, loads: list[Load]) -> None:
 
 
 @pytest.mark.parametrize("flush_mode", ["sync", "async"])
-def test_kill_under_load_loses_nothing_acknowledged(start_writer: StartWriter, tmp_path: Path, flush_mode: str) -> None:
-    """It is killed twice under load, also across rolls, then stopped. A process's death loses nothing in async mode."""
+def test_a_kill_under_load_loses_no_acknowledged_message(
+    start_writer: StartWriter, tmp_path: Path, flush_mode: str
+) -> None:
+    """The writer is killed twice under load and across rolls, then stopped; async mode loses nothing either."""
     loads = []
     for number, batches in enumerate((2_000, 800)):  # a file holds about 1,600
         writer = start_writer(FLUSH_MODE=flush_mode)
@@ -118,7 +120,7 @@ def test_sigterm_under_load_leaves_a_clean_store(start_writer: StartWriter, tmp_
     assert (root / "abort").exists()
 
 
-def test_second_writer_on_the_same_store_is_refused(start_writer: StartWriter, tmp_path: Path) -> None:
+def test_a_second_writer_on_the_same_store_is_refused(start_writer: StartWriter, tmp_path: Path) -> None:
     """It prints one clear line without a traceback, and exits with 1; the first one continues."""
     first = start_writer()
     second = WriterProcess(tmp_path / "store")
@@ -141,7 +143,7 @@ def test_second_writer_on_the_same_store_is_refused(start_writer: StartWriter, t
     ],
     ids=["foreign file", "other size", "wrong setting", "no address"],
 )
-def test_a_store_that_cannot_be_served_is_told_in_a_line(
+def test_a_store_that_cannot_be_served_is_reported_in_one_line(
     start_writer: StartWriter, tmp_path: Path, prepare: str, settings: dict[str, object], says: str
 ) -> None:
     """The line has fault and place, without a traceback, and nothing is changed. Wrong settings give exit code 2."""
@@ -161,7 +163,7 @@ def test_a_store_that_cannot_be_served_is_told_in_a_line(
     assert before is None or log_bytes(tmp_path / "store") == before
 
 
-def test_sizes_of_existing_files_hold_when_none_is_given(start_writer: StartWriter, tmp_path: Path) -> None:
+def test_sizes_of_existing_files_apply_without_a_setting(start_writer: StartWriter, tmp_path: Path) -> None:
     """Without the setting the files' own size is used, whatever the default is."""
     writer = start_writer()
     writer.log.AppendBatch(pb.AppendBatchRequest(topic="t", packed=ONE), timeout=10)

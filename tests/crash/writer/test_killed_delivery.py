@@ -59,7 +59,7 @@ def check(root: Path, count: int) -> None:
         assert offsets == list(range(len(offsets)))
 
 
-def test_killed_between_delivery_and_cursor_delivers_once(start_writer: StartWriter, tmp_path: Path) -> None:
+def test_a_kill_between_delivery_and_saved_offset_delivers_once(start_writer: StartWriter, tmp_path: Path) -> None:
     """All were delivered, and no offset was saved: the next run finds each of them in the log."""
     root = tmp_path / "store"
     writer = start_writer(DELAY_OFFSET_INTERVAL_MS=NEVER_MS)
@@ -78,7 +78,7 @@ def test_killed_between_delivery_and_cursor_delivers_once(start_writer: StartWri
     assert (root / "config" / "delayOffset.json").exists()
 
 
-def test_killed_while_it_delivers_loses_and_doubles_nothing(start_writer: StartWriter, tmp_path: Path) -> None:
+def test_a_kill_during_delivery_loses_and_duplicates_nothing(start_writer: StartWriter, tmp_path: Path) -> None:
     """The writer is killed repeatedly at any step; the file of offsets is saved continually, or never."""
     root, count = tmp_path / "store", 300
     writer = start_writer(DELAY_OFFSET_INTERVAL_MS=10)
@@ -95,8 +95,8 @@ def test_killed_while_it_delivers_loses_and_doubles_nothing(start_writer: StartW
     check(root, count)
 
 
-def test_killed_before_anything_is_due_delivers_later(start_writer: StartWriter, tmp_path: Path) -> None:
-    """They are neither indexed nor due at the kill; none is delivered before its time."""
+def test_a_kill_before_any_message_is_due_delivers_later(start_writer: StartWriter, tmp_path: Path) -> None:
+    """The messages are neither indexed nor due at the kill; none is delivered before its time."""
     root = tmp_path / "store"
     writer = start_writer()
     delay(writer, range(4))

@@ -40,7 +40,7 @@ def append(writer: InProcessWriter, *numbers: int) -> list[int]:
     return ends
 
 
-def test_async_store_that_lost_its_end_is_opened_in_sync_mode_and_killed_on_the_way(folder: Path) -> None:
+def test_a_kill_while_a_truncated_async_store_opens_in_sync_mode_loses_nothing_more(folder: Path) -> None:
     """The marks are ahead of the remaining log. Until a new term is written, the flushed offset must stay the floor."""
     root = folder / "lost"
     with booted(FIRST):
@@ -71,7 +71,7 @@ def test_async_store_that_lost_its_end_is_opened_in_sync_mode_and_killed_on_the_
     assert lives > 10
 
 
-def test_the_journal_that_recovery_believed_is_synced_before_it_goes(folder: Path) -> None:
+def test_the_journal_used_by_recovery_is_synced_before_its_deletion(folder: Path) -> None:
     """Otherwise a power cut during recovery would cut data that was already in the log and synced."""
     root = folder / "store"
     with booted(FIRST):
@@ -87,7 +87,7 @@ def test_the_journal_that_recovery_believed_is_synced_before_it_goes(folder: Pat
 
 
 @pytest.mark.parametrize("content", [b"", bytes(4096)])
-def test_marks_that_are_only_being_made_do_not_stop_a_writer(tmp_path: Path, content: bytes) -> None:
+def test_incomplete_marks_do_not_stop_a_writer(tmp_path: Path, content: bytes) -> None:
     """A pipeline was killed while it created the file: nothing is marked."""
     paths = StorePaths(tmp_path)
     paths.indexer.mkdir(parents=True)
@@ -95,7 +95,7 @@ def test_marks_that_are_only_being_made_do_not_stop_a_writer(tmp_path: Path, con
     assert durable_floor(paths, MappedFileQueue(paths.commit_log, 4096)) == 0
 
 
-def test_marks_of_an_older_term_speak_only_of_what_was_not_cut_since(tmp_path: Path) -> None:
+def test_marks_of_an_older_term_are_capped_at_later_recovered_ends(tmp_path: Path) -> None:
     """After a loss in async mode they are ahead of the log until the pipeline adopts the new term."""
     paths = StorePaths(tmp_path)
     paths.commit_log.mkdir(parents=True)
@@ -114,7 +114,7 @@ def test_marks_of_an_older_term_speak_only_of_what_was_not_cut_since(tmp_path: P
     log.close()
 
 
-def test_a_topic_that_was_deleted_behind_lost_records_is_dead_only_up_to_the_end(tmp_path: Path) -> None:
+def test_a_tombstone_after_lost_records_is_lowered_to_the_end(tmp_path: Path) -> None:
     """Otherwise messages appended there to a new topic of the same name would be dead, too."""
     paths = StorePaths(tmp_path)
     paths.writer.mkdir(parents=True)

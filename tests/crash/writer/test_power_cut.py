@@ -61,7 +61,7 @@ def reboot(paths: StorePaths) -> None:
 
 
 @pytest.mark.parametrize("lost", ["all of it", "its first page", "its last page"])
-def test_what_async_mode_had_not_synced_is_cut_after_a_power_cut(
+def test_unsynced_data_of_async_mode_is_truncated_after_a_power_cut(
     start_writer: StartWriter, tmp_path: Path, lost: str
 ) -> None:
     """The committed offset on disk is ahead of the log: no damage; the log ends at the synced data, and continues."""
@@ -82,7 +82,7 @@ def test_what_async_mode_had_not_synced_is_cut_after_a_power_cut(
 
 
 @pytest.mark.parametrize(("flush_mode", "rebooted"), [("sync", True), ("sync", False), ("async", False)])
-def test_what_is_promised_to_be_there_and_is_not_is_damage(
+def test_missing_promised_data_is_reported_as_damage(
     start_writer: StartWriter, tmp_path: Path, flush_mode: str, rebooted: bool
 ) -> None:
     """It was committed after its sync, or in this boot: nothing is cut, the place is reported, appends follow it."""

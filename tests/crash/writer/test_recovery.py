@@ -80,7 +80,7 @@ def patch(paths: StorePaths, offset: int, data: bytes) -> None:
         file.write(data)
 
 
-def test_whole_log_is_recovered_to_its_end(tmp_path: Path) -> None:
+def test_a_whole_log_is_recovered_to_its_end(tmp_path: Path) -> None:
     """There are several files: the end, the queues' next offsets and the youngest time are right; no byte changes."""
     log = make_log(tmp_path, 60)
     before = content(log.paths)
@@ -91,7 +91,7 @@ def test_whole_log_is_recovered_to_its_end(tmp_path: Path) -> None:
     assert content(log.paths) == before
 
 
-def test_last_record_torn_at_any_byte_is_cut_whole_and_zeroed(tmp_path: Path) -> None:
+def test_a_last_record_torn_at_any_byte_is_cut_and_zeroed(tmp_path: Path) -> None:
     """Whichever prefix of it reached the disk, the log ends before it, and only zero bytes follow.
 
     The exception is its properties' text (4 bytes), which only the journal covers: see test_torn_batch.
@@ -105,7 +105,7 @@ def test_last_record_torn_at_any_byte_is_cut_whole_and_zeroed(tmp_path: Path) ->
         assert content(log.paths) == whole[:start] + bytes(len(whole) - start)
 
 
-def test_any_wrong_byte_of_the_last_body_cuts_it(tmp_path: Path) -> None:
+def test_a_wrong_byte_of_the_last_body_cuts_the_record(tmp_path: Path) -> None:
     """Above the floor a body that fails its CRC is the torn end."""
     log = make_log(tmp_path, 3, body_size=20)
     whole = content(log.paths)
@@ -117,7 +117,7 @@ def test_any_wrong_byte_of_the_last_body_cuts_it(tmp_path: Path) -> None:
         assert (recovered.end, recovered.damages) == (log.places[-1], [])
 
 
-def test_records_behind_a_torn_one_are_zeroed_too(tmp_path: Path) -> None:
+def test_records_after_a_torn_one_are_zeroed_too(tmp_path: Path) -> None:
     """Pages reach the disk in any order: no data above the torn record may come back later, in any file."""
     log = make_log(tmp_path, 60)
     torn = log.places[10]
@@ -130,7 +130,7 @@ def test_records_behind_a_torn_one_are_zeroed_too(tmp_path: Path) -> None:
     assert len(after) == FILE_SIZE, "later files with data must be removed"
 
 
-def test_one_prepared_file_stays(tmp_path: Path) -> None:
+def test_one_preallocated_file_is_kept(tmp_path: Path) -> None:
     """An empty file after the end is normal after a crash; a second one is removed."""
     log = make_log(tmp_path, 3)
     for start in (FILE_SIZE, 2 * FILE_SIZE):
@@ -161,7 +161,7 @@ def test_damage_below_the_floor_is_not_cut(tmp_path: Path, source: str, where: s
     assert content(log.paths) == before
 
 
-def test_damage_below_and_a_torn_end_above_the_floor(tmp_path: Path) -> None:
+def test_damage_below_the_floor_is_reported_and_a_torn_end_above_it_is_cut(tmp_path: Path) -> None:
     """Both occur at once: the damage is reported, the torn end is cut."""
     log = make_log(tmp_path, 20, body_size=200)
     confirm(log.paths, log.ends[15])
@@ -172,7 +172,7 @@ def test_damage_below_and_a_torn_end_above_the_floor(tmp_path: Path) -> None:
     assert [damage.physical_offset for damage in recovered.damages] == [log.places[5]]
 
 
-def test_last_record_of_a_queue_with_a_damaged_body_keeps_its_number(tmp_path: Path) -> None:
+def test_the_last_record_with_a_damaged_body_keeps_its_queue_offset(tmp_path: Path) -> None:
     """Its header is right, so its queue continues after it: numbers are never reused."""
     log = make_log(tmp_path, 4)
     confirm(log.paths, log.end)
@@ -180,7 +180,7 @@ def test_last_record_of_a_queue_with_a_damaged_body_keeps_its_number(tmp_path: P
     assert run(log.paths).offsets.next(QueueKey("T", 1)) == 2
 
 
-def test_blank_record_at_the_end_of_the_last_file_is_overwritten(tmp_path: Path) -> None:
+def test_a_blank_record_at_the_end_of_the_last_file_is_overwritten(tmp_path: Path) -> None:
     """Without a next file the log ends at the blank's start (docs/format.md §13)."""
     log = make_log(tmp_path, 30)
     (log.paths.commit_log / f"{FILE_SIZE:020d}").unlink()
@@ -188,7 +188,7 @@ def test_blank_record_at_the_end_of_the_last_file_is_overwritten(tmp_path: Path)
     assert run(log.paths).end == in_first[-1]
 
 
-def test_blank_record_with_an_empty_next_file_leads_there(tmp_path: Path) -> None:
+def test_a_blank_record_with_an_empty_next_file_continues_there(tmp_path: Path) -> None:
     """After a crash right after a roll the log continues at the next file's start."""
     log = make_log(tmp_path, 30)
     (log.paths.commit_log / f"{FILE_SIZE:020d}").write_bytes(bytes(FILE_SIZE))
@@ -196,7 +196,7 @@ def test_blank_record_with_an_empty_next_file_leads_there(tmp_path: Path) -> Non
     assert len(content(log.paths)) == 2 * FILE_SIZE
 
 
-def test_stale_record_of_an_older_generation_is_no_record(tmp_path: Path) -> None:
+def test_a_stale_record_of_another_position_ends_the_log(tmp_path: Path) -> None:
     """It is valid but for its PHYSICALOFFSET: the log ends there (RocketMQ #10017)."""
     log = make_log(tmp_path, 5)
     patch(log.paths, log.end, record_bytes(topic=b"T", queue_id=1, queue_offset=2, physical_offset=77))
@@ -204,14 +204,14 @@ def test_stale_record_of_an_older_generation_is_no_record(tmp_path: Path) -> Non
     assert not any(content(log.paths)[log.end :])
 
 
-def test_empty_store_ends_at_zero(tmp_path: Path) -> None:
+def test_an_empty_store_ends_at_zero(tmp_path: Path) -> None:
     """There is no folder, no file, and no damage."""
     recovered = run(StorePaths(tmp_path))
     assert (recovered.end, len(recovered.offsets), recovered.damages) == (0, 0, [])
 
 
 @pytest.mark.parametrize("confirmed", [-1, 1 << 50])
-def test_absurd_confirm_offsets_do_not_hurt_a_whole_log(tmp_path: Path, confirmed: int) -> None:
+def test_invalid_confirm_offsets_do_not_affect_a_whole_log(tmp_path: Path, confirmed: int) -> None:
     """A negative one counts as none; one beyond the files is their end."""
     log = make_log(tmp_path, 30)
     confirm(log.paths, confirmed % (1 << 64))
@@ -221,7 +221,7 @@ def test_absurd_confirm_offsets_do_not_hurt_a_whole_log(tmp_path: Path, confirme
     assert dict(recovered.offsets) == {QueueKey("T", 0): 15, QueueKey("T", 1): 15}
 
 
-def test_half_messages_have_no_number(tmp_path: Path) -> None:
+def test_half_messages_use_no_queue_offset(tmp_path: Path) -> None:
     """Prepared and rolled-back transactions have queue offset 0 and do not count; a commit counts."""
     kinds = [0x4, 0xC, 0x8, 0x0]
     write_log(
@@ -243,7 +243,7 @@ def test_inner_batches_count_their_messages(tmp_path: Path) -> None:
     assert dict(run(StorePaths(tmp_path)).offsets) == {QueueKey("B", 0): 42}
 
 
-def test_rubbish_behind_the_end_never_survives(tmp_path: Path) -> None:
+def test_random_bytes_after_the_end_are_zeroed(tmp_path: Path) -> None:
     """Random bytes of any length after the last record are zero after recovery."""
     source = random.Random(7)
     for length in (1, 7, 8, 9, 100, 4000):
@@ -255,7 +255,7 @@ def test_rubbish_behind_the_end_never_survives(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("bit", [12, 40, 60, 63])
-def test_a_flipped_bit_in_a_queue_offset_does_not_decide_where_numbering_goes_on(tmp_path: Path, bit: int) -> None:
+def test_a_flipped_bit_in_a_queue_offset_does_not_change_the_next_offset(tmp_path: Path, bit: int) -> None:
     """No check covers the field; a wrong value would hide all later appends. It is reported instead."""
     log = make_log(tmp_path, 30)
     confirm(log.paths, log.end)
@@ -269,7 +269,7 @@ def test_a_flipped_bit_in_a_queue_offset_does_not_decide_where_numbering_goes_on
     assert recovered.end == log.end
 
 
-def test_a_hole_in_a_queue_that_can_be_is_believed(tmp_path: Path) -> None:
+def test_a_possible_hole_in_a_queue_is_accepted(tmp_path: Path) -> None:
     """The records between were damaged: their numbers are used up."""
     log = make_log(tmp_path, 30)
     confirm(log.paths, log.end)

@@ -31,7 +31,7 @@ STORAGE = DiskStorage()
 BATCH = wire_batch(*[(b"body %d" % i, properties({"UNIQ_KEY": f"k{i}", "name": "a value"}), i) for i in range(3)])
 
 
-def test_a_batch_torn_at_any_byte_is_cut_whole(start_writer: Callable[..., WriterProcess], tmp_path: Path) -> None:
+def test_a_batch_torn_at_any_byte_is_cut_completely(start_writer: Callable[..., WriterProcess], tmp_path: Path) -> None:
     """The write was killed between records, in a body, a property or a head: in each case all of it is cut."""
     writer = start_writer()
     request = pb.AppendBatchRequest(topic="t", queue_id=0, packed=BATCH)
@@ -88,35 +88,35 @@ def open_journal(root: Path, *, start: int = 0, token: bytes = ABORT) -> BatchJo
     return BatchJournal(paths.writer / "batches", STORAGE, token=token, start=start)
 
 
-def told(root: Path) -> list[BatchRange]:
+def journaled_stretches(root: Path) -> list[BatchRange]:
     """Return the journal's entries for the next run."""
     journal = read_journal(StorePaths(root).writer / "batches", StorePaths(root).abort)
     return [] if journal is None else journal.stretches
 
 
-def test_journal_tells_what_was_written_last(tmp_path: Path) -> None:
+def test_the_journal_holds_the_latest_batches(tmp_path: Path) -> None:
     """Entries are ascending, and at most as many as the ring holds."""
     journal = open_journal(tmp_path)
     written = [BatchRange(i * 10, i * 10 + 10, i) for i in range(70_000)]
     for first in range(0, 70_000, 700):
         journal.write(written[first : first + 700])
     journal.close()
-    assert told(tmp_path) == written[-65_536:]
+    assert journaled_stretches(tmp_path) == written[-65_536:]
 
 
-def test_forgotten_batches_are_not_told(tmp_path: Path) -> None:
+def test_forgotten_batches_are_not_in_the_journal(tmp_path: Path) -> None:
     """Batches that were undone are gone, and batches in their place count."""
     journal = open_journal(tmp_path)
     journal.write([BatchRange(0, 10, 1)])
     journal.write([BatchRange(10, 500, 2), BatchRange(500, 600, 3)])
     journal.forget(2)
-    assert told(tmp_path) == [BatchRange(0, 10, 1)]
+    assert journaled_stretches(tmp_path) == [BatchRange(0, 10, 1)]
     journal.write([BatchRange(10, 20, 4)])
     journal.close()
-    assert told(tmp_path) == [BatchRange(0, 10, 1), BatchRange(10, 20, 4)]
+    assert journaled_stretches(tmp_path) == [BatchRange(0, 10, 1), BatchRange(10, 20, 4)]
 
 
-def test_journal_of_another_run_tells_nothing(tmp_path: Path) -> None:
+def test_a_journal_of_another_run_is_ignored(tmp_path: Path) -> None:
     """A broker that opened the store since created `abort` anew: the journal may no longer be true."""
     journal = open_journal(tmp_path)
     journal.write([BatchRange(0, 10, 1)])
@@ -150,9 +150,9 @@ def test_torn_entries_are_skipped(tmp_path: Path) -> None:
     whole = path.read_bytes()
     for at in range(64, 96):
         path.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
-        assert told(tmp_path) == [BatchRange(0, 10, 1)]
+        assert journaled_stretches(tmp_path) == [BatchRange(0, 10, 1)]
     path.write_bytes(whole[:80])
-    assert told(tmp_path) == [BatchRange(0, 10, 1)]
+    assert journaled_stretches(tmp_path) == [BatchRange(0, 10, 1)]
     for at in range(28):
         path.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
         assert read_journal(path, StorePaths(tmp_path).abort) is None
@@ -185,7 +185,7 @@ def row(tmp_path: Path) -> Iterator[Row]:
     log.close()
 
 
-def test_the_log_reaches_as_far_as_the_row_of_whole_batches(row: Row) -> None:
+def test_the_log_ends_after_the_last_consecutive_whole_batch(row: Row) -> None:
     """It ends before the first batch that differs from its entry, may cross a roll, and ends with the last entry."""
     first, second, third = row.stretch(0, 100), row.stretch(100, 300), row.stretch(4096, 4200)
     assert row.end() == 0
@@ -195,13 +195,13 @@ def test_the_log_reaches_as_far_as_the_row_of_whole_batches(row: Row) -> None:
     assert row.end(first, third) == 4200, "the part before a roll has any length: only the blank record ends it"
 
 
-def test_a_batch_that_was_not_told_in_time_is_torn(row: Row) -> None:
+def test_a_batch_without_a_journal_entry_is_torn(row: Row) -> None:
     """Its entry did not reach the disk, its records did in part: the log ends before it."""
     assert row.end(row.stretch(0, 100), row.stretch(200, 300)) == 100
     assert row.end(row.stretch(50, 100)) == 0
 
 
-def test_below_the_floor_nothing_is_asked(row: Row) -> None:
+def test_batches_below_the_floor_are_not_checked_against_the_journal(row: Row) -> None:
     """Damage there is reported in the ledger. The same holds for data from before the run."""
     torn = BatchRange(0, 100, 1)
     assert row.end(torn, row.stretch(100, 200), floor=100) == 200
@@ -210,7 +210,9 @@ def test_below_the_floor_nothing_is_asked(row: Row) -> None:
     assert row.end(floor=700) == row.end(start=700) == 700
 
 
-def test_what_was_written_over_in_the_ring_is_not_missed(row: Row, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_records_older_than_the_journal_ring_are_checked_by_themselves(
+    row: Row, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """With more batches than the ring holds and an old floor, older records are checked by themselves."""
     monkeypatch.setattr("services.writer.log.batch_journal.ENTRIES", 4)
     monkeypatch.setattr("tidemark.store.batch_journal.ENTRIES", 4)
@@ -223,7 +225,7 @@ def test_what_was_written_over_in_the_ring_is_not_missed(row: Row, monkeypatch: 
     assert journaled_end(row.paths, row.log, 0) == 100
 
 
-def test_without_a_journal_the_files_are_the_limit(row: Row) -> None:
+def test_without_a_journal_the_log_may_reach_the_files_end(row: Row) -> None:
     """The directory is a broker's, or its journal is another run's."""
     assert journaled_end(row.paths, row.log, 0) == 8192
     row.end(row.stretch(0, 100))

@@ -60,7 +60,7 @@ def shows(token: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("token", [None, "x"])
-def test_whom_nobody_knows_is_refused_everywhere(client: httpx.Client, token: str | None) -> None:
+def test_an_unknown_caller_is_refused_everywhere(client: httpx.Client, token: str | None) -> None:
     """This covers every route except those that reveal nothing of the store."""
     headers = {} if token is None else shows(token)
     for method, path in _GUARDED:
@@ -72,7 +72,7 @@ def test_whom_nobody_knows_is_refused_everywhere(client: httpx.Client, token: st
     assert client.get("/readyz").status_code == 200
 
 
-def test_who_has_no_rights_is_forbidden(client: httpx.Client, files: AccessFolder, deeds: Deeds) -> None:
+def test_a_principal_without_rights_is_forbidden(client: httpx.Client, files: AccessFolder, deeds: Deeds) -> None:
     """Only the watermark, and empty lists, are answered."""
     headers, admin = shows(files.principal("nobody")), shows(files.principal("admin"))
     files.rule("admin", ["All"], "*")
@@ -95,7 +95,7 @@ def test_who_has_no_rights_is_forbidden(client: httpx.Client, files: AccessFolde
     assert told == {f"{method} {path}" for method, path in _GUARDED if (method, path) not in _MAY_ALL_THAT_ARE_KNOWN}
 
 
-def test_a_reader_reads_its_own_topics(client: httpx.Client, files: AccessFolder) -> None:
+def test_a_reader_can_read_only_its_topics(client: httpx.Client, files: AccessFolder) -> None:
     """Queue, key, position and id work for them; the others are not even listed."""
     token = files.principal("reader")
     files.rule("reader", ["Sub"], "Topic:orders")
@@ -134,7 +134,7 @@ def test_a_pull_of_many_queues_needs_the_right_to_each_topic(client: httpx.Clien
         assert "orders 1" not in refused.text
 
 
-def test_a_message_by_place_or_id_is_of_its_topic(client: httpx.Client, files: AccessFolder) -> None:
+def test_a_lookup_by_offset_or_id_needs_the_right_to_the_topic(client: httpx.Client, files: AccessFolder) -> None:
     """The path names no topic: the right is checked once the record's topic is known."""
     admin, reader = files.principal("admin"), files.principal("reader")
     files.rule("admin", ["All"], "*")
@@ -148,7 +148,7 @@ def test_a_message_by_place_or_id_is_of_its_topic(client: httpx.Client, files: A
         assert "bills 1" not in answer.text
 
 
-def test_sending_back_needs_the_right_to_group_and_topic(client: httpx.Client, files: AccessFolder) -> None:
+def test_send_back_needs_the_right_to_group_and_topic(client: httpx.Client, files: AccessFolder) -> None:
     """An id has its message's topic; a named topic is refused whether it has such a message or not."""
     reader, admin = files.principal("reader"), files.principal("admin")
     files.rule("reader", ["Sub"], "Group:g", "Topic:orders")
@@ -168,7 +168,7 @@ def test_sending_back_needs_the_right_to_group_and_topic(client: httpx.Client, f
     assert refused("g", {"message_id": bill["offset_msg_id"]}) == "Sub Topic:bills"
 
 
-def test_a_group_consumes_what_it_and_its_topics_allow(client: httpx.Client, files: AccessFolder) -> None:
+def test_a_consumer_needs_the_rights_to_group_and_topics(client: httpx.Client, files: AccessFolder) -> None:
     """Both the group and each topic are needed; a consumer needs no other right."""
     token = files.principal("reader")
     files.rule("reader", ["Sub"], "Group:g", "Topic:orders")
@@ -191,7 +191,9 @@ def test_a_group_consumes_what_it_and_its_topics_allow(client: httpx.Client, fil
         query.watermark()
 
 
-def test_an_append_is_the_callers(tmp_path: Path, files: AccessFolder, settings: dict[str, Any]) -> None:
+def test_an_append_is_forwarded_with_the_callers_token(
+    tmp_path: Path, files: AccessFolder, settings: dict[str, Any]
+) -> None:
     """The writer gets the caller's own token: the query service lends no right."""
     token = files.principal("orders")
     files.rule("orders", ["Pub"], "Topic:orders")
@@ -208,7 +210,7 @@ def test_an_append_is_the_callers(tmp_path: Path, files: AccessFolder, settings:
     assert [record.body for record in stored_records(tmp_path / "store")] == [b"hello"]
 
 
-def test_a_topic_is_created_by_whom_its_name_allows(
+def test_creating_a_topic_needs_the_right_to_its_name(
     tmp_path: Path, files: AccessFolder, settings: dict[str, Any], deeds: Deeds
 ) -> None:
     """The body has the name: the right is checked after the body is read, and the outcome is logged."""
@@ -228,7 +230,7 @@ def test_a_topic_is_created_by_whom_its_name_allows(
     assert told == [(may, "OK"), (may_not, "FORBIDDEN"), (may, "TOPIC_EXISTS")]
 
 
-def test_the_raw_log_is_for_who_may_read_all_of_it(client: httpx.Client, files: AccessFolder) -> None:
+def test_reading_the_raw_log_needs_a_right_to_the_store(client: httpx.Client, files: AccessFolder) -> None:
     """Get on the store shows the places of its files, Sub their contents; a right to topics shows neither."""
     tokens = {name: files.principal(name) for name in ("reader", "operator", "auditor")}
     files.rule("reader", ["Sub", "Get"], "Topic:*")
@@ -245,12 +247,12 @@ def test_the_raw_log_is_for_who_may_read_all_of_it(client: httpx.Client, files: 
     assert codes == {"reader": [403, 403, 403], "operator": [200, 403, 403], "auditor": [403, 200, 200]}
 
 
-def test_the_files_of_the_console_are_open(client: httpx.Client) -> None:
+def test_console_files_need_no_token(client: httpx.Client) -> None:
     """They hold no data: the console asks for a token."""
     assert client.get("/console").status_code == client.get("/console/main.js").status_code == 200
 
 
-def test_a_client_certificate_is_a_name(
+def test_a_client_certificate_identifies_a_principal(
     tmp_path: Path, store: BuiltStore, files: AccessFolder, settings: dict[str, Any], authority: Authority
 ) -> None:
     """A certificate that the file does not name is unknown."""
@@ -266,7 +268,7 @@ def test_a_client_certificate_is_a_name(
     assert codes == [200, 401]
 
 
-def test_who_appends_by_a_certificate_is_checked_here(
+def test_an_append_with_a_certificate_is_checked_by_the_query_service(
     tmp_path: Path, files: AccessFolder, settings: dict[str, Any], authority: Authority
 ) -> None:
     """There is no token to pass on: the service checks the right itself, and presents its own token to the writer."""
@@ -288,7 +290,7 @@ def test_who_appends_by_a_certificate_is_checked_here(
     assert [record.body for record in stored_records(tmp_path / "store")] == [b"hello"]
 
 
-def test_who_is_over_the_rate_is_told_when_to_try_again(store: BuiltStore) -> None:
+def test_a_caller_above_the_rate_gets_a_retry_time(store: BuiltStore) -> None:
     """The rate is per address if there is no access file."""
     with serve_query(store.root, max_requests_per_s=3) as client:
         answers = [client.get("/v1/watermark") for _ in range(8)]
@@ -299,7 +301,7 @@ def test_who_is_over_the_rate_is_told_when_to_try_again(store: BuiltStore) -> No
         assert client.get("/healthz").status_code == 200
 
 
-def test_the_document_says_how_to_show_a_token(client: httpx.Client) -> None:
+def test_openapi_documents_the_token_scheme(client: httpx.Client) -> None:
     """It also documents the refusals."""
     document = client.get("/openapi.json").json()
     assert document["components"]["securitySchemes"] == {"token": {"type": "http", "scheme": "bearer"}}

@@ -33,7 +33,7 @@ Shown = list[tuple[str, str]]
 _ANYBODY_MAY = {"AppendStream", "WatchCommitted", "GetLogInfo", "ListTopics"}  # every known principal
 
 
-def test_every_call_of_the_contract_is_tried() -> None:
+def test_every_rpc_of_the_contract_is_covered() -> None:
     """A new call must be added here."""
     services = {**commit_log_pb2.DESCRIPTOR.services_by_name, **topics_pb2.DESCRIPTOR.services_by_name}
     assert set(_CALLS) == {method.name for service in services.values() for method in service.methods}
@@ -63,7 +63,7 @@ def calling(writer: RunningWriter) -> Iterator[tuple[Any, Any]]:
         yield log, topics
 
 
-def test_whom_nobody_knows_is_refused_everywhere(tmp_path: Path, settings: dict[str, Any]) -> None:
+def test_an_unknown_caller_is_refused_everywhere(tmp_path: Path, settings: dict[str, Any]) -> None:
     """The caller has no token, or an unknown one; only the health check answers."""
     with RunningWriter(tmp_path / "store", **settings) as writer:
         with calling(writer) as stubs:
@@ -74,7 +74,7 @@ def test_whom_nobody_knows_is_refused_everywhere(tmp_path: Path, settings: dict[
         assert is_healthy("writer", writer_listen=writer.address)
 
 
-def test_who_has_no_rights_may_know_the_bounds_alone(
+def test_a_principal_without_rights_may_only_read_the_bounds(
     tmp_path: Path, files: AccessFolder, settings: dict[str, Any], deeds: Deeds
 ) -> None:
     """The default is to deny; each refusal is logged."""
@@ -88,7 +88,7 @@ def test_who_has_no_rights_may_know_the_bounds_alone(
     assert told == {(name, "nobody", "FORBIDDEN") for name in forbidden}
 
 
-def test_a_producer_sends_where_it_may(
+def test_a_producer_can_send_only_to_allowed_topics(
     tmp_path: Path, files: AccessFolder, settings: dict[str, Any], deeds: Deeds
 ) -> None:
     """A refusal concerns only its message, of which nothing is stored."""
@@ -112,9 +112,7 @@ def test_a_producer_sends_where_it_may(
     assert {deed["address"] for deed in deeds()} == {"127.0.0.1"}
 
 
-def test_a_stream_that_stands_is_refused_what_was_taken_away(
-    tmp_path: Path, files: AccessFolder, settings: dict[str, Any]
-) -> None:
+def test_an_open_stream_loses_revoked_rights(tmp_path: Path, files: AccessFolder, settings: dict[str, Any]) -> None:
     """A producer's open stream does not keep old rights."""
     token = files.principal("orders")
     files.rule("orders", ["Pub"], "Topic:t")
@@ -129,7 +127,7 @@ def test_a_stream_that_stands_is_refused_what_was_taken_away(
         assert isinstance(_first_failure(producer, UnauthenticatedError), UnauthenticatedError)
 
 
-def test_a_log_that_is_followed_ends_with_the_right_to_it(
+def test_a_followed_log_ends_when_the_right_is_revoked(
     tmp_path: Path, files: AccessFolder, settings: dict[str, Any]
 ) -> None:
     """The right is checked before each piece."""
@@ -176,10 +174,10 @@ def _first_failure(producer: Producer, kind: type[StoreError] = StoreError) -> S
     return None
 
 
-def test_a_broken_access_file_changes_nothing_that_runs(
+def test_an_invalid_access_file_keeps_the_running_rules(
     tmp_path: Path, files: AccessFolder, settings: dict[str, Any]
 ) -> None:
-    """The old one stays in effect."""
+    """The previous file stays in effect."""
     token = files.principal("orders")
     files.rule("orders", ["Pub"], "Topic:t")
     with (
@@ -194,7 +192,7 @@ def test_a_broken_access_file_changes_nothing_that_runs(
             topics.list_all()
 
 
-def test_a_list_has_what_the_caller_may_know_of(
+def test_a_topic_list_has_only_topics_the_caller_may_know(
     tmp_path: Path, files: AccessFolder, settings: dict[str, Any], deeds: Deeds
 ) -> None:
     """An administrator's action is logged with its outcome."""
@@ -222,7 +220,7 @@ def test_a_list_has_what_the_caller_may_know_of(
     ]
 
 
-def test_a_json_web_token_from_a_file_is_renewed_there(
+def test_a_renewed_json_web_token_file_is_read_again(
     tmp_path: Path, files: AccessFolder, settings: dict[str, Any]
 ) -> None:
     """A client that runs for days continues, because its token is replaced before it expires."""
@@ -243,7 +241,7 @@ def test_a_json_web_token_from_a_file_is_renewed_there(
         topics.create("second")
 
 
-def test_a_client_certificate_is_a_name(
+def test_a_client_certificate_identifies_a_principal(
     tmp_path: Path, files: AccessFolder, settings: dict[str, Any], authority: Authority
 ) -> None:
     """No token is needed; a certificate that the file does not name is unknown."""
@@ -261,7 +259,7 @@ def test_a_client_certificate_is_a_name(
             producer.send("t", b"2", queue_id=0)
 
 
-def test_who_is_over_the_rate_is_told_when_to_try_again(
+def test_a_caller_above_the_rate_gets_a_retry_time(
     tmp_path: Path, files: AccessFolder, settings: dict[str, Any]
 ) -> None:
     """A call is refused with the time; a producer waits for it, and everything arrives."""
@@ -283,8 +281,8 @@ def test_who_is_over_the_rate_is_told_when_to_try_again(
         assert time.monotonic() - began > 1  # 600 kB, with a burst of 200
 
 
-def test_a_writer_does_not_start_with_a_typing_error(tmp_path: Path, files: AccessFolder) -> None:
-    """It names the file and the place."""
+def test_a_writer_does_not_start_with_an_invalid_access_file(tmp_path: Path, files: AccessFolder) -> None:
+    """The error names the file and the position."""
     files.path.write_text('version = 1\n[[rule]]\nprincipals = ["x"]\nresources = ["Topic:t"]\nactions = ["Pub"]\n')
     environment = {
         **os.environ,
@@ -306,7 +304,7 @@ def test_a_writer_does_not_start_with_a_typing_error(tmp_path: Path, files: Acce
     assert not (tmp_path / "store").exists()
 
 
-def test_a_group_sends_back_what_it_may_read(
+def test_a_group_can_send_back_only_messages_it_may_read(
     tmp_path: Path, files: AccessFolder, settings: dict[str, Any], deeds: Deeds
 ) -> None:
     """It needs Sub on the group and on the topic: otherwise a group could copy messages that it may not read."""

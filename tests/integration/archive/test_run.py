@@ -59,7 +59,7 @@ def damage(case: Case, physical_offset: int, at: int = 0) -> None:
     path.write_bytes(data)
 
 
-def test_every_column_of_every_message_is_there_once(case: Case) -> None:
+def test_the_archive_has_every_message_once_with_all_columns(case: Case) -> None:
     """This includes inner batches, compressed bodies, and escaped topic names; files are by topic and UTC day."""
     run = case.archive(all_records=True, file_bytes=8_000, row_group_bytes=1_000)
     rows, messages = archived(case), consumed(case)
@@ -114,7 +114,7 @@ def require_sorted_cut_and_prunable(case: Case, files: list[ArchivedFile]) -> No
     assert 0 < sum(kept for _, kept in groups) < sum(whole for whole, _ in groups)
 
 
-def test_a_second_run_adds_what_has_come_since(case: Case) -> None:
+def test_a_second_run_adds_newer_messages(case: Case) -> None:
     """Each message comes once: first the sealed ones, then all, although the log has lost its head since."""
     first = case.archive()
     before = archived(case)
@@ -136,7 +136,7 @@ def test_a_second_run_adds_what_has_come_since(case: Case) -> None:
 
 
 @pytest.mark.exhaustive
-def test_messages_that_expired_before_they_were_archived_are_told(case: Case) -> None:
+def test_messages_that_expired_before_the_archive_are_reported(case: Case) -> None:
     """They fail a run, or are listed in the manifest."""
     case.archive()
     fill(case.store, 200)
@@ -154,7 +154,7 @@ def test_messages_that_expired_before_they_were_archived_are_told(case: Case) ->
     assert case.archive().left_out == []
 
 
-def test_damaged_records_fail_a_run_or_are_left_out_and_named(case: Case) -> None:
+def test_damaged_records_fail_a_run_or_are_excluded_and_listed(case: Case) -> None:
     """A body, a whole inner batch, a missing record, and the first and the last record are damaged."""
     messages = consumed(case)
     batch = next(one for place, one in messages.items() if place[0] == "batches" and place[2] == 3)
@@ -191,7 +191,7 @@ def stop_at(wanted: str) -> Any:
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("step", ["reading", "writing", "verifying"])
-def test_a_run_that_is_stopped_leaves_the_archive_as_it_was(case: Case, step: str) -> None:
+def test_a_stopped_run_does_not_change_the_archive(case: Case, step: str) -> None:
     """The next run archives each message once."""
     case.archive(topics=("batches",), all_records=True)
     before, manifest = archived(case), load_manifest(case.folder)
@@ -205,9 +205,7 @@ def test_a_run_that_is_stopped_leaves_the_archive_as_it_was(case: Case, step: st
     assert not (case.folder / "staging").exists()
 
 
-def test_a_run_that_is_stopped_before_its_manifest_leaves_no_message_twice(
-    case: Case, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_stopped_before_its_manifest_duplicates_no_message(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its verified files are in data/, but not in the manifest: the next run removes them and writes them again."""
     with monkeypatch.context() as patch:
         patch.setattr("tidemark.archive.run._extended", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
@@ -242,7 +240,7 @@ def rewrite(path: Path, change: str) -> None:
 @pytest.mark.parametrize(
     "change", ["body", *(pytest.param(name, marks=pytest.mark.exhaustive) for name in RARER_CHANGES)]
 )
-def test_files_that_are_not_what_is_stored_are_told_before_they_are_an_archive(case: Case, change: str) -> None:
+def test_files_that_differ_from_the_store_are_reported_before_publication(case: Case, change: str) -> None:
     """A row is missing, or one value of one row differs."""
 
     def tamper(step: str, done: int, total: int) -> None:
@@ -254,7 +252,7 @@ def test_files_that_are_not_what_is_stored_are_told_before_they_are_an_archive(c
     assert (load_manifest(case.folder).files, part_files(case.folder)) == ((), [])
 
 
-def test_nothing_new_starts_no_spark(case: Case) -> None:
+def test_a_run_without_new_messages_does_not_start_spark(case: Case) -> None:
     """A run that finds nothing writes an empty archive, or keeps the existing one."""
     case.store.publish(0)
     empty = case.archive(all_records=True).manifest

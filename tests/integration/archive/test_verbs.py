@@ -51,7 +51,7 @@ def test_run_verify_and_compare(case: Case, tmp_path: Path) -> None:
     assert ("DIFFERS", "orders", 2) in {(one["reason"], one["topic"], one["queue_id"]) for one in found}
 
 
-def test_what_is_no_store_is_refused(tmp_path: Path) -> None:
+def test_a_folder_without_a_store_is_refused(tmp_path: Path) -> None:
     """Invalid Spark settings are refused too, with a reason for programs."""
     (tmp_path / "store").mkdir()
     refused = run("run", tmp_path / "store", tmp_path / "archive", status=ExitStatus.REJECTED)

@@ -14,7 +14,7 @@ from tests.built_store import BuiltStore, Written
 from .attached import Attached, attach, wait_until
 
 
-def test_what_is_there_and_what_comes_is_shown(broker: BuiltStore, attached: Attached) -> None:
+def test_existing_and_new_messages_are_visible(broker: BuiltStore, attached: Attached) -> None:
     """Both kinds of queues, and new queues, over rolls of the log and of queue files."""
     attached.wait_for_watermark(broker.end)
     assert attached.bodies("orders") == [f"m{number}" for number in range(10)]
@@ -45,7 +45,7 @@ def test_a_long_poll_is_woken_by_the_broker(broker: BuiltStore, attached: Attach
     assert [message["body"] for message in answers[0]["messages"]] == ["new"]
 
 
-def test_a_record_is_not_shown_before_its_whole_unit_stands(broker: BuiltStore, attached: Attached) -> None:
+def test_a_record_is_not_visible_before_its_unit_is_complete(broker: BuiltStore, attached: Attached) -> None:
     """The record is appended but not dispatched, or partly dispatched: it is above the watermark.
 
     A request is not refused.
@@ -66,7 +66,7 @@ def test_a_record_is_not_shown_before_its_whole_unit_stands(broker: BuiltStore, 
     assert attached.client.get("/v1/topics/orders/queues/0/messages?offset=12").status_code == 416
 
 
-def test_a_record_that_is_written_in_part_is_not_shown(broker: BuiltStore, attached: Attached) -> None:
+def test_a_partly_written_record_is_not_visible(broker: BuiltStore, attached: Attached) -> None:
     """The log's tail grows byte by byte; no damage is reported."""
     attached.wait_for_watermark(before := broker.end)
     data = record_bytes(topic=b"orders", body=b"slowly", queue_offset=10, physical_offset=broker.end)
@@ -81,7 +81,7 @@ def test_a_record_that_is_written_in_part_is_not_shown(broker: BuiltStore, attac
     assert attached.get("/v1/corruptions")["total"] == 0
 
 
-def test_what_the_broker_has_stepped_over_is_passed(broker: BuiltStore, attached: Attached) -> None:
+def test_records_that_the_broker_skipped_are_skipped(broker: BuiltStore, attached: Attached) -> None:
     """A record without a unit, a record of a deleted topic, and damage are reported, and later records are shown."""
     attached.wait_for_watermark(broker.end)
     broker.topic("gone")
@@ -95,7 +95,7 @@ def test_what_the_broker_has_stepped_over_is_passed(broker: BuiltStore, attached
     assert (told["physical_offset"], told["reason"]) == (torn.physical_offset, "MAGIC")
 
 
-def test_a_log_that_is_cut_begins_a_new_term(broker: BuiltStore, attached: Attached) -> None:
+def test_a_truncated_log_begins_a_new_term(broker: BuiltStore, attached: Attached) -> None:
     """Truncation leaves units and bytes; the new records that overwrite them are shown, and no stale ones."""
     attached.wait_for_watermark(broker.end)
     kept, numbers = broker.end, dict(broker.next)
@@ -116,7 +116,7 @@ def test_a_log_that_is_cut_begins_a_new_term(broker: BuiltStore, attached: Attac
     assert attached.pull("orders", offset=10)["skipped"] == []
 
 
-def test_units_left_behind_the_end_are_not_counted(broker: BuiltStore, tmp_path: Path) -> None:
+def test_stale_units_after_the_end_are_not_counted(broker: BuiltStore, tmp_path: Path) -> None:
     """A queue ends with its last record in the log: a consumer that used the stale units would skip some."""
     for number in range(5):
         broker.write_unit("orders", 0, Written(broker.end + 150 * number, 150, 10 + number, 0), {})
@@ -127,7 +127,7 @@ def test_units_left_behind_the_end_are_not_counted(broker: BuiltStore, tmp_path:
         assert attached.pull("orders", offset=5)["max_offset"] == 10
 
 
-def test_expiry_is_told_and_never_an_error(broker: BuiltStore, attached: Attached) -> None:
+def test_expired_messages_are_410_and_lose_nothing_else(broker: BuiltStore, attached: Attached) -> None:
     """Log and queue files are removed while they are read: 410 has the next offsets, and a consumer loses nothing."""
     for number in range(10, 500):
         broker.append("orders", f"m{number}".encode() + bytes(500))
@@ -157,7 +157,7 @@ def test_expiry_is_told_and_never_an_error(broker: BuiltStore, attached: Attache
     assert attached.pull("orders", offset=minimum, max_messages=1)["messages"][0]["queue_offset"] == minimum
 
 
-def test_a_topic_made_anew_begins_at_zero(broker: BuiltStore, attached: Attached) -> None:
+def test_a_recreated_topic_begins_at_zero(broker: BuiltStore, attached: Attached) -> None:
     """A broker numbers from 0 again after a topic was deleted."""
     for number in range(10, 200):
         broker.append("orders", f"old{number}".encode())
@@ -172,7 +172,7 @@ def test_a_topic_made_anew_begins_at_zero(broker: BuiltStore, attached: Attached
     assert attached.pull("orders")["max_offset"] == 3
 
 
-def test_it_goes_on_where_the_broker_is_after_a_pause(broker: BuiltStore, tmp_path: Path) -> None:
+def test_a_restarted_follower_continues_at_the_brokers_end(broker: BuiltStore, tmp_path: Path) -> None:
     """The next follower starts at the broker's end, in its own term."""
     state = tmp_path / "state"
     with attach(broker.root, state) as attached:
@@ -186,7 +186,7 @@ def test_it_goes_on_where_the_broker_is_after_a_pause(broker: BuiltStore, tmp_pa
         assert attached.bodies("orders") == [f"m{number}" for number in range(20)]
 
 
-def test_a_store_without_a_message_is_followed_from_its_first(tmp_path: Path) -> None:
+def test_an_empty_store_is_followed_from_its_first_message(tmp_path: Path) -> None:
     """Tidemark is attached before the broker has written anything."""
     store = BuiltStore(tmp_path / "store", marked=False)
     with attach(store.root, tmp_path / "state") as attached:

@@ -34,7 +34,7 @@ def own_files(attached: Attached) -> list[Path]:
     return sorted(folder.iterdir()) if folder.is_dir() else []
 
 
-def test_the_brokers_index_is_used_as_it_is(broker: BuiltStore, attached: Attached) -> None:
+def test_the_index_of_the_broker_is_used(broker: BuiltStore, attached: Attached) -> None:
     """Old and new keys are found; no index is built."""
     for number in range(10, 200):
         broker.append("orders", f"m{number}".encode(), {"KEYS": f"k{number}"})
@@ -45,10 +45,10 @@ def test_the_brokers_index_is_used_as_it_is(broker: BuiltStore, attached: Attach
     assert own_files(attached) == []
 
 
-def test_a_broker_may_index_a_little_late(
+def test_a_late_index_entry_of_the_broker_is_awaited(
     broker: BuiltStore, attached: Attached, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It does so after the dispatch; no index is built because of the delay."""
+    """A broker writes it after the dispatch; no index is built because of the delay."""
     monkeypatch.setattr(key_follower, "_GRACE_S", 3600.0)
     with monkeypatch.context() as late:
         late.setattr(broker, "index", lambda *_: None)
@@ -78,7 +78,7 @@ def test_a_store_without_an_index_gets_one(broker: BuiltStore, tmp_path: Path) -
     assert not (broker.root / "index").exists()
 
 
-def test_an_index_that_ends_is_gone_on_with(broker: BuiltStore, attached: Attached) -> None:
+def test_an_index_that_the_broker_stops_writing_is_continued(broker: BuiltStore, attached: Attached) -> None:
     """Keys of both parts are found; none twice."""
     attached.wait_for_watermark(broker.end)
     broker.index = lambda *_: None  # type: ignore[method-assign]
@@ -90,7 +90,7 @@ def test_an_index_that_ends_is_gone_on_with(broker: BuiltStore, attached: Attach
     assert own_files(attached)
 
 
-def test_an_own_index_forgets_what_was_cut(broker: BuiltStore, attached: Attached) -> None:
+def test_the_own_index_drops_truncated_records(broker: BuiltStore, attached: Attached) -> None:
     """Keys of overwritten records find nothing, those of the new ones are found."""
     broker.index = lambda *_: None  # type: ignore[method-assign]
     broker.append("orders", b"kept", {"KEYS": "all"})

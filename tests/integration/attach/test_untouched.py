@@ -43,7 +43,7 @@ def use_everything(client: httpx.Client) -> None:
     assert append.json()["reason"] == "WRITER_UNREACHABLE"
 
 
-def test_files_folders_and_times_stay_as_they_are(broker: BuiltStore, tmp_path: Path) -> None:
+def test_files_folders_and_times_of_the_broker_do_not_change(broker: BuiltStore, tmp_path: Path) -> None:
     """ctime shows any write, rename, chmod or utime."""
     (broker.root / "lock").write_bytes(b"lock")
     before = look_at(broker.root)
@@ -54,7 +54,7 @@ def test_files_folders_and_times_stay_as_they_are(broker: BuiltStore, tmp_path: 
     assert (tmp_path / "state" / "config" / "consumerOffset.json").exists()
 
 
-def test_no_lock_of_the_brokers_is_taken(broker: BuiltStore, attached: Attached) -> None:
+def test_the_lock_of_the_broker_is_not_taken(broker: BuiltStore, attached: Attached) -> None:
     """The broker may hold its lock, or start later."""
     attached.wait_for_watermark(broker.end)
     taking = "import sys, pathlib; from tidemark.store.lock import StoreLock; StoreLock(pathlib.Path(sys.argv[1]))"
@@ -68,7 +68,7 @@ def test_no_lock_of_the_brokers_is_taken(broker: BuiltStore, attached: Attached)
 
 
 @pytest.mark.slow
-def test_serve_attach_needs_no_right_to_write(broker: BuiltStore, tmp_path: Path) -> None:
+def test_serve_attach_needs_no_write_permission(broker: BuiltStore, tmp_path: Path) -> None:
     """The command and every request work; new messages of the broker are shown, and one Ctrl-C ends it."""
     with Served(broker.root, tmp_path / "state") as served, httpx.Client(base_url=served.url, timeout=60) as client:
         use_everything(client)
@@ -119,7 +119,9 @@ def test_a_state_folder_has_one_follower(broker: BuiltStore, tmp_path: Path) -> 
     lock.release()
 
 
-def test_groups_of_the_broker_are_shown_and_ours_are_kept_apart(broker: BuiltStore, attached: Attached) -> None:
+def test_broker_groups_are_visible_and_own_offsets_are_stored_separately(
+    broker: BuiltStore, attached: Attached
+) -> None:
     """A group continues from its offset in the broker until it sets one here; the broker's file does not change."""
     attached.wait_for_watermark(broker.end)
     theirs = broker.root / "config" / "consumerOffset.json"

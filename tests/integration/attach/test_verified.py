@@ -65,7 +65,7 @@ def require_only_good(attached: Attached, bad: Written, reason: str) -> None:
 
 
 @pytest.mark.parametrize("reason", list(SPOILED))
-def test_a_record_that_contradicts_its_unit_is_not_shown(
+def test_a_record_that_contradicts_its_unit_is_not_returned(
     written: tuple[BuiltStore, list[Written]], tmp_path: Path, reason: str
 ) -> None:
     """It is wrong before the start, or becomes wrong while it is followed."""
@@ -77,7 +77,7 @@ def test_a_record_that_contradicts_its_unit_is_not_shown(
 
 
 @pytest.mark.parametrize("reason", list(SPOILED))
-def test_a_record_that_turns_wrong_is_not_shown_any_more(
+def test_a_record_damaged_after_publication_is_not_returned(
     written: tuple[BuiltStore, list[Written]], tmp_path: Path, reason: str
 ) -> None:
     """Each reader checks records that were right when they were published."""
@@ -89,7 +89,7 @@ def test_a_record_that_turns_wrong_is_not_shown_any_more(
         require_only_good(attached, records[BAD], reason)
 
 
-def test_a_damaged_body_is_told_in_the_ledger(written: tuple[BuiltStore, list[Written]], tmp_path: Path) -> None:
+def test_a_damaged_body_is_recorded_in_the_ledger(written: tuple[BuiltStore, list[Written]], tmp_path: Path) -> None:
     """A broker dispatches it without checking its body."""
     broker, _ = written
     with attach(broker.root, tmp_path / "state") as attached:

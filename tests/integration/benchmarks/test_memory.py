@@ -14,7 +14,7 @@ from tidemark.local.local_stack import WRITER
 pytestmark = pytest.mark.integration
 
 
-def test_a_full_window_has_had_a_batch_for_each_place(tmp_path: Path) -> None:
+def test_filling_the_window_sends_one_batch_per_slot(tmp_path: Path) -> None:
     """The window's size is no multiple of the batches in flight."""
     settings = {"TIDEMARK_IDEMPOTENCE_WINDOW_BATCHES": "1007"}
     with running(tmp_path / "data", WRITER, settings=settings) as stack, Producer(stack.writer_address) as producer:

@@ -22,7 +22,7 @@ WORKLOAD = Workload(0, 120, batch=50, keys=2, key_bytes=14, topic_bytes=11, queu
 BATCHES = 90
 
 
-def test_single_messages_take_what_is_told(tmp_path: Path) -> None:
+def test_single_messages_have_the_predicted_sizes(tmp_path: Path) -> None:
     """It is exact: with one segment no space is empty at a file's end."""
     stored.make(tmp_path / "data", WORKLOAD, BATCHES, FILES)
     found = stored.look(tmp_path / "data", WORKLOAD)
@@ -30,7 +30,7 @@ def test_single_messages_take_what_is_told(tmp_path: Path) -> None:
     assert found.index_files > 1
 
 
-def test_batches_take_what_is_told(tmp_path: Path) -> None:
+def test_batches_have_the_predicted_sizes(tmp_path: Path) -> None:
     """Only the digits of the queue offset in INNER_BASE differ."""
     workload = Workload(**{**vars(WORKLOAD), "batch_queues": True})
     stored.make(tmp_path / "data", workload, BATCHES, FILES)

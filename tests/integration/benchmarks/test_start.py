@@ -13,7 +13,7 @@ from tidemark.local.local_stack import ServiceDiedError
 pytestmark = pytest.mark.integration
 
 
-def test_a_start_that_fails_is_told_at_once(tmp_path: Path) -> None:
+def test_a_failed_start_is_reported_immediately(tmp_path: Path) -> None:
     """Clients that wait for its first messages stop too, not after minutes."""
     log = tmp_path / "commitlog"
     log.mkdir()

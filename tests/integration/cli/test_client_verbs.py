@@ -48,13 +48,13 @@ def test_a_topic_is_altered(tidemark: Tidemark) -> None:
         (["x", "--permission", "none"], ExitStatus.USAGE),
     ],
 )
-def test_what_cannot_be_altered_is_told(tidemark: Tidemark, arguments: list[str], status: ExitStatus) -> None:
+def test_an_invalid_alteration_is_reported(tidemark: Tidemark, arguments: list[str], status: ExitStatus) -> None:
     """Standard output stays empty."""
     done = tidemark.run("topic", "alter", *arguments)
     assert (done.returncode, done.stdout) == (status, b""), done
 
 
-def test_a_topic_is_not_deleted_without_a_yes(tidemark: Tidemark) -> None:
+def test_a_topic_is_not_deleted_without_confirmation(tidemark: Tidemark) -> None:
     """An empty input counts as no."""
     tidemark.json("topic", "create", "kept")
     for answer in ("n\n", ""):
@@ -74,14 +74,14 @@ def test_a_topic_is_not_deleted_without_a_yes(tidemark: Tidemark) -> None:
         (["show", "no-such-topic"], ExitStatus.NOT_FOUND),
     ],
 )
-def test_wrong_topics_are_told(tidemark: Tidemark, arguments: list[str], status: ExitStatus) -> None:
+def test_invalid_topics_are_reported(tidemark: Tidemark, arguments: list[str], status: ExitStatus) -> None:
     """The error is one line of JSON on standard error, or click's usage."""
     done = tidemark.run("topic", *arguments, "--output", "json")
     assert (done.returncode, done.stdout) == (status, b""), done
     assert status is ExitStatus.USAGE or json.loads(done.stderr)["reason"]
 
 
-def test_a_message_is_got_by_id_by_place_and_by_key(tidemark: Tidemark) -> None:
+def test_get_finds_a_message_by_id_offset_and_key(tidemark: Tidemark) -> None:
     """All three return the same one."""
     assert tidemark.produce("got", "--format", "jsonl", "--key-field", "id", given='{"id": "a1"}') == 1
     (message,) = tidemark.json("get", "key", "got", "a1")["messages"]
@@ -105,7 +105,7 @@ def test_a_message_is_got_by_id_by_place_and_by_key(tidemark: Tidemark) -> None:
         (["at", "-1"], ExitStatus.USAGE),
     ],
 )
-def test_what_is_not_there_is_told(tidemark: Tidemark, arguments: list[str], status: ExitStatus) -> None:
+def test_a_missing_message_is_reported(tidemark: Tidemark, arguments: list[str], status: ExitStatus) -> None:
     """Standard output stays empty."""
     done = tidemark.run("get", *arguments)
     assert (done.returncode, done.stdout) == (status, b""), done
@@ -162,7 +162,7 @@ def test_a_group_is_reset_shown_and_lags(tidemark: Tidemark) -> None:
         (["--to", "latest"], "n\n", ExitStatus.FAILED),
     ],
 )
-def test_a_reset_that_is_wrong_or_not_wanted_sets_nothing(
+def test_an_invalid_or_declined_reset_sets_nothing(
     tidemark: Tidemark, arguments: list[str], given: str, status: ExitStatus
 ) -> None:
     """The offset has no queue, is not in the queue, or the user answers no."""
@@ -172,7 +172,7 @@ def test_a_reset_that_is_wrong_or_not_wanted_sets_nothing(
     assert tidemark.run("group", "show", "nobody").returncode == ExitStatus.NOT_FOUND
 
 
-def test_members_of_a_group_are_shown_and_keep_it_from_a_reset(tidemark: Tidemark) -> None:
+def test_a_group_with_members_is_shown_and_cannot_be_reset(tidemark: Tidemark) -> None:
     """All of its offsets stay; after the consumer has left they are set."""
     tidemark.json("topic", "create", "shared", "--queues", 2)
     reset = ("group", "reset", "members", "--topic", "shared", "--to", "earliest", "--yes")
@@ -186,7 +186,7 @@ def test_members_of_a_group_are_shown_and_keep_it_from_a_reset(tidemark: Tidemar
     assert len(tidemark.json(*reset)["offsets"]) == 2
 
 
-def test_status_is_0_while_all_answer(tidemark: Tidemark, nowhere: Tidemark) -> None:
+def test_status_exits_with_0_while_all_services_answer(tidemark: Tidemark, nowhere: Tidemark) -> None:
     """It is 1 if one service does not answer, 5 if none does."""
     seen = tidemark.json("status")
     assert [seen[name]["answers"] for name in ("query", "writer", "pipeline")] == [True, True, True]
@@ -212,7 +212,7 @@ def test_status_follows_the_watermark_until_ctrl_c(tidemark: Tidemark) -> None:
     assert all(line["store"]["lag_bytes"] >= 0 for line in lines)
 
 
-def test_doctor_knows_the_services_of_a_running_stack(tidemark: Tidemark) -> None:
+def test_doctor_recognises_the_services_of_a_running_stack(tidemark: Tidemark) -> None:
     """Both answer, and their clock agrees."""
     done = tidemark.run("doctor", "--output", "json")
     texts = {check["name"]: (check["level"], check["text"]) for check in json.loads(done.stdout)["checks"]}

@@ -38,7 +38,7 @@ def test_all_queues_are_read_each_in_its_order(tidemark: Tidemark, topic: str) -
         assert numbers == _numbers(tidemark.messages(topic, "--queue", queue_id))
 
 
-def test_from_to_and_max_bound_what_is_read(tidemark: Tidemark, topic: str) -> None:
+def test_from_to_and_max_limit_the_messages(tidemark: Tidemark, topic: str) -> None:
     """They are offsets of one queue; --to is exclusive."""
     offsets = [one["queue_offset"] for one in tidemark.messages(topic, "--queue", 1, "--from", 3, "--to", 7)]
     assert offsets == [3, 4, 5, 6]
@@ -46,7 +46,7 @@ def test_from_to_and_max_bound_what_is_read(tidemark: Tidemark, topic: str) -> N
     assert tidemark.messages(topic, "--from", "latest") == []
 
 
-def test_times_bound_what_is_read(tidemark: Tidemark, topic: str) -> None:
+def test_from_and_to_times_limit_the_messages(tidemark: Tidemark, topic: str) -> None:
     """They are store times, in milliseconds or as RFC 3339."""
     messages = tidemark.messages(topic)
     last = max(message["store_timestamp_ms"] for message in messages)
@@ -56,14 +56,14 @@ def test_times_bound_what_is_read(tidemark: Tidemark, topic: str) -> None:
     assert tidemark.messages(topic, "--from", "2999-01-01T00:00:00Z") == []
 
 
-def test_tags_and_keys_choose(tidemark: Tidemark, topic: str) -> None:
+def test_tag_and_key_options_select_messages(tidemark: Tidemark, topic: str) -> None:
     """The queue filters tags, the index finds keys."""
     assert sorted(_numbers(tidemark.messages(topic, "--tag", "a"))) == list(range(0, 100, 2))
     assert _numbers(tidemark.messages(topic, "--key", "k42")) == [42]
     assert tidemark.messages(topic, "--key", "k42", "--from", "2999-01-01T00:00:00Z") == []
 
 
-def test_raw_bodies_come_back_byte_for_byte(tidemark: Tidemark) -> None:
+def test_raw_bodies_are_printed_byte_for_byte(tidemark: Tidemark) -> None:
     """Bodies may contain newlines if a NUL byte ends each."""
     tidemark.json("topic", "create", "raw", "--queues", 1)
     bodies = [b"text", b"\xff\xfe\x01", "ü".encode()]
@@ -75,7 +75,7 @@ def test_raw_bodies_come_back_byte_for_byte(tidemark: Tidemark) -> None:
     assert shown[2].endswith("base64://4B")
 
 
-def test_a_reader_that_has_enough_ends_it_quietly(tidemark: Tidemark, topic: str) -> None:
+def test_a_closed_pipe_ends_consume_quietly(tidemark: Tidemark, topic: str) -> None:
     """consume … | head: exit status 0, no output on standard error."""
     script = f'{" ".join(COMMAND)} consume {topic} --output json | head -n 1; echo "${{PIPESTATUS[0]}}"'
     done = subprocess.run(
@@ -86,7 +86,7 @@ def test_a_reader_that_has_enough_ends_it_quietly(tidemark: Tidemark, topic: str
     assert (status, done.stderr) == ("0", "")
 
 
-def test_a_reader_that_is_gone_ends_a_follower_quietly(tidemark: Tidemark) -> None:
+def test_a_closed_pipe_ends_consume_follow_quietly(tidemark: Tidemark) -> None:
     """It ends when the next message comes."""
     tidemark.json("topic", "create", "gone", "--queues", 2)
     with tidemark.start("consume", "gone", "--follow", "--output", "json") as follower:
@@ -125,7 +125,7 @@ def test_ctrl_c_ends_a_follower_with_130(tidemark: Tidemark, topic: str) -> None
         (["consumed", "--query", "nonsense"], ExitStatus.USAGE, b"not an http or https address"),
     ],
 )
-def test_what_cannot_be_consumed_is_told(
+def test_invalid_consume_arguments_are_reported(
     tidemark: Tidemark, topic: str, arguments: list[str], status: ExitStatus, told: bytes
 ) -> None:
     """The error names a remedy; there is no traceback and no standard output."""
@@ -138,7 +138,7 @@ def test_what_cannot_be_consumed_is_told(
     assert b"Traceback" not in done.stderr
 
 
-def test_without_a_query_service_it_says_what_to_do(nowhere: Tidemark) -> None:
+def test_consume_without_a_query_service_names_a_remedy(nowhere: Tidemark) -> None:
     """The exit status is 5, for an unreachable service."""
     done = nowhere.run("consume", "orders")
     assert done.returncode == ExitStatus.UNAVAILABLE

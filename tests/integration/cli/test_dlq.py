@@ -68,7 +68,7 @@ def test_dead_letters_are_listed_and_shown_with_their_topic(tidemark: Tidemark, 
     assert topic in lines[1]
 
 
-def test_dead_letters_go_back_as_they_were_first_sent(tidemark: Tidemark, failed: tuple[str, str]) -> None:
+def test_redriven_dead_letters_equal_the_first_send(tidemark: Tidemark, failed: tuple[str, str]) -> None:
     """Each goes back once: a second redrive starts after the first."""
     topic, group = failed
     redrive = ("dlq", "redrive", group, "--yes")
@@ -83,7 +83,7 @@ def test_dead_letters_go_back_as_they_were_first_sent(tidemark: Tidemark, failed
     )
 
 
-def test_a_redrive_that_is_repeated_stores_nothing_twice(tidemark: Tidemark, failed: tuple[str, str]) -> None:
+def test_a_repeated_redrive_stores_nothing_twice(tidemark: Tidemark, failed: tuple[str, str]) -> None:
     """This is the state after a crash between sends and commit: the offsets are set back by hand."""
     topic, group = failed
     assert tidemark.json("dlq", "redrive", group, "--yes")["sent"] == COUNT
@@ -95,7 +95,7 @@ def test_a_redrive_that_is_repeated_stores_nothing_twice(tidemark: Tidemark, fai
     assert len(tidemark.messages(topic)) == 2 * COUNT + 1
 
 
-def test_dead_letters_go_to_another_topic(tidemark: Tidemark, failed: tuple[str, str]) -> None:
+def test_dead_letters_can_be_sent_to_another_topic(tidemark: Tidemark, failed: tuple[str, str]) -> None:
     """A confirmation is needed."""
     topic, group = failed
     other = f"{topic}-other"
@@ -106,8 +106,8 @@ def test_dead_letters_go_to_another_topic(tidemark: Tidemark, failed: tuple[str,
     _wait_until(lambda: len(tidemark.messages(other)) == COUNT)
 
 
-def test_a_dead_letter_without_its_topic_is_told(tidemark: Tidemark) -> None:
-    """It needs --to."""
+def test_a_dead_letter_without_an_origin_topic_is_reported(tidemark: Tidemark) -> None:
+    """The redrive needs --to."""
     group = f"stranger-{uuid.uuid4().hex[:8]}"
     tidemark.produce(f"%DLQ%{group}", given="x\n")
     done = tidemark.run("dlq", "redrive", group, "--yes")
@@ -116,7 +116,7 @@ def test_a_dead_letter_without_its_topic_is_told(tidemark: Tidemark) -> None:
 
 
 @pytest.mark.parametrize("verb", ["show", "redrive"])
-def test_a_group_without_dead_letters_is_told(tidemark: Tidemark, verb: str) -> None:
+def test_a_group_without_dead_letters_is_reported(tidemark: Tidemark, verb: str) -> None:
     """Standard output stays empty."""
     done = tidemark.run("dlq", verb, "no-such-group")
     assert (done.returncode, done.stdout) == (ExitStatus.NOT_FOUND, b""), done

@@ -53,7 +53,7 @@ def writer(tmp_path: Path) -> Iterator[LocalStack]:
         stack.stop()
 
 
-def test_a_killed_store_that_nobody_has_indexed_is_brought_to_its_end(writer: LocalStack) -> None:
+def test_hand_back_completes_the_index_of_a_killed_store(writer: LocalStack) -> None:
     """Afterwards all is durably built, the times are right and `abort` is gone."""
     paths = StorePaths(writer.data)
     writer.services.pop(WRITER).kill()
@@ -72,8 +72,8 @@ def test_a_killed_store_that_nobody_has_indexed_is_brought_to_its_end(writer: Lo
     checkpoint.close()
 
 
-def test_it_refuses_while_somebody_works_on_the_store(writer: LocalStack) -> None:
-    """It is in use by a writer or a pipeline; a folder without a store is refused too."""
+def test_hand_back_is_refused_while_the_store_is_in_use(writer: LocalStack) -> None:
+    """A writer or a pipeline uses the store; a folder without a store is refused too."""
     refused = hand_back(writer.data)
     assert refused.returncode == ExitStatus.UNAVAILABLE
     assert "a writer or a broker runs on this store" in refused.stderr

@@ -39,7 +39,7 @@ def test_fields_of_json_lines_are_key_and_tag(tidemark: Tidemark) -> None:
     assert (found["body"], found["tag"], found["keys"]) == (lines[7], "b", ["k7"])
 
 
-def test_csv_and_parquet_are_told_by_their_endings(tidemark: Tidemark, tmp_path: Path) -> None:
+def test_csv_and_parquet_files_are_recognised_by_extension(tidemark: Tidemark, tmp_path: Path) -> None:
     """A row is JSON, or one column is the body."""
     table = pa.table({"id": ["a", "b"], "n": [1, 2]})
     pq.write_table(table, tmp_path / "t.parquet")
@@ -50,13 +50,13 @@ def test_csv_and_parquet_are_told_by_their_endings(tidemark: Tidemark, tmp_path:
     assert bodies == {'{"id":"a","n":1}': None, '{"id":"b","n":2}': None, "1": "a", "2": "b"}
 
 
-def test_parquet_comes_through_a_pipe_too(tidemark: Tidemark, tmp_path: Path) -> None:
+def test_parquet_is_read_from_a_pipe(tidemark: Tidemark, tmp_path: Path) -> None:
     """The input is read completely, because its index is at its end."""
     pq.write_table(pa.table({"n": [1, 2, 3]}), tmp_path / "t.parquet")
     assert tidemark.produce("pipe", "--format", "parquet", given=(tmp_path / "t.parquet").read_bytes()) == 3
 
 
-def test_a_line_of_a_pipe_is_sent_as_it_comes(tidemark: Tidemark) -> None:
+def test_a_line_from_a_pipe_is_sent_immediately(tidemark: Tidemark) -> None:
     """It can be consumed before the next line is written."""
     tidemark.json("topic", "create", "trickle", "--queues", 1)
     with (
@@ -73,7 +73,7 @@ def test_a_line_of_a_pipe_is_sent_as_it_comes(tidemark: Tidemark) -> None:
         assert producer.wait(30) == consumer.wait(30) == ExitStatus.OK
 
 
-def test_a_malformed_line_is_named_and_nothing_behind_it_is_sent(tidemark: Tidemark) -> None:
+def test_a_malformed_line_is_reported_and_later_lines_are_not_sent(tidemark: Tidemark) -> None:
     """The lines before it are acknowledged, and their number is reported."""
     tidemark.json("topic", "create", "malformed", "--queues", 1)
     given = '{"n": 1}\n{"n": 2}\nnonsense\n{"n": 4}\n'
@@ -87,7 +87,7 @@ def test_a_malformed_line_is_named_and_nothing_behind_it_is_sent(tidemark: Tidem
     assert len(tidemark.messages("malformed")) == 2
 
 
-def test_a_row_that_the_log_cannot_take_is_named(tidemark: Tidemark, tmp_path: Path) -> None:
+def test_a_row_that_the_writer_refuses_is_reported(tidemark: Tidemark, tmp_path: Path) -> None:
     """The key has a space, in the fourth row of the file."""
     (tmp_path / "t.csv").write_text("id,n\na,1\nb,2\nc d,3\n")
     done = tidemark.run("produce", "rows", "--file", tmp_path / "t.csv", "--key-field", "id")
@@ -105,7 +105,7 @@ def test_a_row_that_the_log_cannot_take_is_named(tidemark: Tidemark, tmp_path: P
         (["orders", "--format", "csv", "--key-field", "id"], ExitStatus.REJECTED, b"the header is missing"),
     ],
 )
-def test_wrong_usage_and_wrong_names_are_told(
+def test_usage_errors_and_invalid_names_are_reported(
     tidemark: Tidemark, arguments: list[str], status: ExitStatus, told: bytes
 ) -> None:
     """The error comes before a send, without a traceback."""
@@ -113,7 +113,7 @@ def test_wrong_usage_and_wrong_names_are_told(
     assert (done.returncode, told in done.stderr, b"Traceback" in done.stderr) == (status, True, False)
 
 
-def test_ctrl_c_tells_what_is_acknowledged(tidemark: Tidemark) -> None:
+def test_ctrl_c_reports_the_acknowledged_messages(tidemark: Tidemark) -> None:
     """The log has exactly that number."""
     tidemark.json("topic", "create", "interrupted", "--queues", 1)
     with tidemark.start("produce", "interrupted") as producer:
@@ -130,7 +130,7 @@ def test_ctrl_c_tells_what_is_acknowledged(tidemark: Tidemark) -> None:
     assert len(tidemark.messages("interrupted")) == 2
 
 
-def test_without_a_writer_it_says_what_to_do(nowhere: Tidemark) -> None:
+def test_produce_without_a_writer_names_a_remedy(nowhere: Tidemark) -> None:
     """The error comes before a line is read."""
     done = nowhere.run("produce", "orders", given="x\n")
     assert done.returncode == ExitStatus.UNAVAILABLE
@@ -152,7 +152,7 @@ def test_without_a_writer_it_says_what_to_do(nowhere: Tidemark) -> None:
         ("header", b"k,v\r\n", _CSV, []),
     ],
 )
-def test_values_arrive_as_they_were_sent(
+def test_produced_values_are_consumed_unchanged(
     tidemark: Tidemark, name: str, given: bytes, options: tuple[str, ...], bodies: list[str]
 ) -> None:
     tidemark.json("topic", "create", f"input-{name}", "--queues", 1)
@@ -171,7 +171,7 @@ def test_values_arrive_as_they_were_sent(
         ("empty", b"v\na\n\nb\n", (*_CSV, "--body-field", "v"), 0, "row 3"),
     ],
 )
-def test_other_values_are_refused_by_their_place(
+def test_invalid_values_are_refused_with_their_line(
     tidemark: Tidemark, name: str, given: bytes, options: tuple[str, ...], acknowledged: int, message: str
 ) -> None:
     """The number of acknowledged messages is reported, too."""

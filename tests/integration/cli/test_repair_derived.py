@@ -17,7 +17,7 @@ GoldenStore = Callable[[str], Path]
 NAME = "killed/store-recovered"
 
 
-def test_repair_builds_damaged_derived_files_again(golden_store: GoldenStore, tmp_path: Path) -> None:
+def test_repair_rebuilds_damaged_derived_files(golden_store: GoldenStore, tmp_path: Path) -> None:
     root = without_derived(golden_store(NAME), tmp_path / "store")
     build(plan_of(root, **GOLDEN_SETTINGS[NAME]))
     clean = queue_files(root)
@@ -46,7 +46,7 @@ def test_repair_builds_damaged_derived_files_again(golden_store: GoldenStore, tm
 
 
 @pytest.mark.parametrize("content", [b"", b"\0" * 4096, b"junk"])
-def test_repair_replaces_marks_that_cannot_be_read(golden_store: GoldenStore, tmp_path: Path, content: bytes) -> None:
+def test_repair_replaces_unreadable_marks(golden_store: GoldenStore, tmp_path: Path, content: bytes) -> None:
     root = without_derived(golden_store(NAME), tmp_path / "store")
     build(plan_of(root, **GOLDEN_SETTINGS[NAME]))
     clean = queue_files(root)

@@ -74,7 +74,7 @@ def test_one_ctrl_c_stops_everything_cleanly(served: Served, tmp_path: Path) -> 
     assert allocated < 100_000_000
 
 
-def test_a_service_that_dies_ends_all_and_says_which(served: Served) -> None:
+def test_a_service_that_exits_ends_serve_and_is_named(served: Served) -> None:
     """The exit status is 1."""
     children = served.children()
     (query,) = (child for child in children if _command(child)[-1:] == ["query"])

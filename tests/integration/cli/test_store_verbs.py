@@ -39,14 +39,14 @@ def run(*arguments: object) -> tuple[int, str, str]:
     return result.exit_code, result.stdout, result.stderr
 
 
-def test_check_ends_with_0_when_nothing_is_wrong(store: Path) -> None:
+def test_check_exits_with_0_for_a_sound_store(store: Path) -> None:
     """One line reports the checked parts."""
     status, output, _ = run("check", store)
     assert status == 0
     assert output.splitlines()[-1] == "12,622 records from 0 to 4822714: sound"
 
 
-def test_check_ends_with_1_and_names_what_is_wrong(store: Path) -> None:
+def test_check_exits_with_1_and_lists_the_findings(store: Path) -> None:
     """The output is text or JSON."""
     (store / "commitlog" / "notes.txt").touch()
     status, output, _ = run("check", store)
@@ -60,7 +60,7 @@ def test_check_ends_with_1_and_names_what_is_wrong(store: Path) -> None:
     assert 1_000_000 <= report["start"] < report["end"] < 2_010_000
 
 
-def test_check_gives_a_verdict_on_each_queue(store: Path) -> None:
+def test_check_reports_a_verdict_for_each_queue(store: Path) -> None:
     """A queue with a missing file is wrong, the others are sound; the exit status shows it too."""
     report = json.loads(run("check", store, "--queues", "--json")[1])
     assert {queue["verdict"] for queue in report["queues"]} == {"sound"}
@@ -80,7 +80,7 @@ def test_check_gives_a_verdict_on_each_queue(store: Path) -> None:
     assert f"wrong: {wrong[0]['findings']} findings" in table
 
 
-def test_corruptions_are_the_ledgers(store: Path) -> None:
+def test_corruptions_lists_the_ledger(store: Path) -> None:
     """The status is 0 without entries, 1 with some."""
     assert run("corruptions", store)[:2] == (0, "no damage was found\n")
     paths = StorePaths(store)
@@ -92,7 +92,7 @@ def test_corruptions_are_the_ledgers(store: Path) -> None:
     assert "MAGIC" in run("corruptions", store)[1]
 
 
-def test_backup_verify_restore(store: Path, tmp_path: Path) -> None:
+def test_a_backup_can_be_verified_and_restored(store: Path, tmp_path: Path) -> None:
     """The round trip works; a damaged backup gives 1, no backup gives 3."""
     folder, restored = tmp_path / "backup", tmp_path / "restored"
     status, output, _ = run("backup", store, folder, "--output", "json")
@@ -120,14 +120,12 @@ def test_a_store_of_a_newer_major_version_is_refused(store: Path, tmp_path: Path
 
 
 @pytest.mark.parametrize("arguments", [["check", "nowhere"], ["check"], ["restore", "nowhere", "x"], ["no-such-verb"]])
-def test_wrong_usage_is_2(arguments: list[str]) -> None:
+def test_a_usage_error_exits_with_2(arguments: list[str]) -> None:
     """This is click's status."""
     assert run(*arguments)[0] == 2
 
 
-def test_rebuild_killed_in_the_middle_and_run_again_gives_the_same_bytes(
-    golden_store: GoldenStore, tmp_path: Path
-) -> None:
+def test_a_killed_and_repeated_rebuild_gives_the_same_bytes(golden_store: GoldenStore, tmp_path: Path) -> None:
     """The real verb and pipeline are killed with SIGKILL when the first mark has moved, or the pipeline has started."""
     name = "mixed/store"
     root = without_derived(golden_store(name), tmp_path / "store")
@@ -149,7 +147,7 @@ def test_rebuild_killed_in_the_middle_and_run_again_gives_the_same_bytes(
 
 
 @pytest.mark.exhaustive  # `make integration`; with a dying executor: `make cluster-test`
-def test_a_rebuild_on_spark_goes_on_where_it_was_killed(golden_store: GoldenStore, tmp_path: Path) -> None:
+def test_a_killed_rebuild_on_spark_continues(golden_store: GoldenStore, tmp_path: Path) -> None:
     """It is killed after some ranges are scanned: the next run scans only the others; the bytes are the follower's."""
     name = "mixed/store"
     root = without_derived(golden_store(name), tmp_path / "store")

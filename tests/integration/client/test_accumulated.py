@@ -17,7 +17,7 @@ from tidemark.read.messages.body import decompress
 pytestmark = pytest.mark.integration
 
 
-def test_every_message_is_a_record_where_its_result_says(writer: LocalStack) -> None:
+def test_every_message_is_stored_at_the_offset_in_its_result(writer: LocalStack) -> None:
     """Eight threads send; each message has its own id."""
     with Producer(writer.writer_address, accumulate=True) as producer, ThreadPoolExecutor(8) as pool:
         futures = list(pool.map(lambda n: producer.send_async("many", b"%d" % n, tag="A", key=f"k{n}"), range(2000)))
@@ -49,7 +49,7 @@ def test_on_a_batch_topic_a_group_is_one_record(writer: LocalStack, producer: Pr
     assert [result.queue_offset for result in results] == list(range(300))
 
 
-def test_a_message_that_is_refused_fails_alone(writer: LocalStack) -> None:
+def test_a_refused_message_fails_alone(writer: LocalStack) -> None:
     """The other messages of its batch are stored."""
     with Producer(writer.writer_address, accumulate=Accumulation(hold_ms=1000)) as producer:
         futures = [producer.send_async("alone", b"%d" % n) for n in range(50)]
@@ -60,7 +60,7 @@ def test_a_message_that_is_refused_fails_alone(writer: LocalStack) -> None:
 
 
 @pytest.mark.parametrize("kind", ["zlib", "lz4", "zstd"])
-def test_a_compressed_body_is_stored_so_and_restored(writer: LocalStack, kind: str) -> None:
+def test_a_compressed_body_is_stored_compressed_and_read_decompressed(writer: LocalStack, kind: str) -> None:
     """The record has the type."""
     body = b"again and again " * 1000
     compression = Compression(kind=kind)  # type: ignore[arg-type]
@@ -71,8 +71,8 @@ def test_a_compressed_body_is_stored_so_and_restored(writer: LocalStack, kind: s
     assert decompress(record.body, record.sys_flag) == body
 
 
-def test_an_id_tells_its_time(producer: Producer) -> None:
-    """It also has the process that made it."""
+def test_a_request_id_encodes_its_time(producer: Producer) -> None:
+    """It also encodes the process."""
     result = producer.send("ids", b"x")
     assert abs(decode_unique_key(result.request_id).born_ms - result.store_timestamp_ms) < 60_000
 

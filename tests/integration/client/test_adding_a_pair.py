@@ -58,7 +58,7 @@ def numbers(results: list[SendResult]) -> dict[tuple[str, int], list[int]]:
     return dict(found)
 
 
-def test_nothing_moves_and_new_messages_spread(tmp_path: Path, pairs: dict[str, LocalStack]) -> None:
+def test_adding_a_pair_moves_no_message_and_spreads_new_ones(tmp_path: Path, pairs: dict[str, LocalStack]) -> None:
     """The old log is a prefix of the new one; its queues continue, those of the other pair begin at 0."""
     a, b = (pairs[name].writer_address for name in ("a", "b"))
     route = tmp_path / "route.json"

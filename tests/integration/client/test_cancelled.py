@@ -48,13 +48,13 @@ def topics(service: Stopping) -> Iterator[Topics]:
     server.stop(0)
 
 
-def test_it_is_tried_again(service: Stopping, topics: Topics) -> None:
+def test_a_cancelled_call_is_retried(service: Stopping, topics: Topics) -> None:
     """gRPC itself retries, because the calls are idempotent."""
     service.cancelled = 2
     assert topics.list_all() == []
 
 
-def test_it_is_told_as_a_writer_that_was_not_reached(service: Stopping, topics: Topics) -> None:
+def test_a_lasting_cancellation_raises_writer_unreachable(service: Stopping, topics: Topics) -> None:
     """The cancellation lasts."""
     service.cancelled = 1000
     with pytest.raises(WriterUnreachableError, match="CANCELLED"):

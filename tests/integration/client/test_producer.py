@@ -38,7 +38,7 @@ from tidemark.local.local_stack import WRITER, LocalStack
 pytestmark = pytest.mark.integration
 
 
-def test_what_is_sent_one_by_one_is_what_is_stored(writer: LocalStack, producer: Producer) -> None:
+def test_messages_sent_singly_are_stored_unchanged(writer: LocalStack, producer: Producer) -> None:
     """Body, tag, keys, properties and the results' places are compared."""
     results = [
         producer.send("one", f"body {n}", keys=[f"k{n}", "all"], tag="A", properties={"n": str(n)}, queue_id=n % 2)
@@ -67,7 +67,7 @@ def test_async_sends_keep_their_order(writer: LocalStack, producer: Producer) ->
     assert [record.body for record in records(writer.writer_address, "async")] == [b"%d" % n for n in range(1000)]
 
 
-def test_a_batch_is_one_run_of_offsets(writer: LocalStack, producer: Producer) -> None:
+def test_a_batch_gets_consecutive_offsets(writer: LocalStack, producer: Producer) -> None:
     """A simple topic has one record per message."""
     result = producer.send_batch([Message("batch", f"{n}") for n in range(100)], queue_id=3)
     stored = records(writer.writer_address, "batch")
@@ -120,7 +120,7 @@ def test_the_same_request_id_is_stored_once(writer: LocalStack, producer: Produc
     assert len(records(writer.writer_address, "once")) == 1
 
 
-def test_compare_and_append_tells_the_actual_offset(producer: Producer) -> None:
+def test_compare_and_append_reports_the_actual_offset(producer: Producer) -> None:
     """Facts are typed."""
     producer.send("cas", b"x", queue_id=0, expected_next_offset=0)
     with pytest.raises(NextOffsetMismatchError) as raised:
@@ -141,7 +141,7 @@ def test_compare_and_append_tells_the_actual_offset(producer: Producer) -> None:
         (Message("%RETRY%", b"x"), 0, TopicIllegalError),
     ],
 )
-def test_each_refusal_is_an_exception_of_its_own(
+def test_each_refusal_raises_its_own_exception(
     producer: Producer, message: Message, queue_id: int, error: type[StoreError]
 ) -> None:
     """The stream continues."""

@@ -175,7 +175,7 @@ producer.close()
 """
 
 
-def test_a_producer_from_before_a_fork_names_the_fork(writer: LocalStack) -> None:
+def test_a_producer_created_before_a_fork_is_refused_in_the_child(writer: LocalStack) -> None:
     """A producer of the child works, and so does the parent's afterwards."""
     topic = f"fork-{uuid.uuid4().hex[:8]}"
     with Producer(writer.writer_address) as producer:

@@ -53,7 +53,7 @@ def test_both_writers_get_messages(pair: tuple[LocalStack, LocalStack]) -> None:
 
 @pytest.mark.crash
 @pytest.mark.parametrize("accumulate", [False, True])
-def test_a_killed_writer_loses_and_doubles_nothing(pair: tuple[LocalStack, LocalStack], accumulate: bool) -> None:
+def test_a_killed_writer_loses_and_duplicates_nothing(pair: tuple[LocalStack, LocalStack], accumulate: bool) -> None:
     """After SIGKILL under load the other writer takes over at once; batches in flight wait for the first one."""
     killed, alive = pair
     with Producer(addresses(pair), timeout_s=60, accumulate=accumulate) as producer:
@@ -83,7 +83,7 @@ def _kill_and_restart(stack: LocalStack, while_down: list[float]) -> None:
     stack.start_service(WRITER)
 
 
-def test_half_of_the_writers_may_be_missing_at_the_start(pair: tuple[LocalStack, LocalStack]) -> None:
+def test_half_of_the_writers_may_be_down_at_the_start(pair: tuple[LocalStack, LocalStack]) -> None:
     """The others take all messages."""
     present, _ = pair
     with Producer([f"127.0.0.1:{free_port()}", present.writer_address], timeout_s=5) as producer:

@@ -41,7 +41,7 @@ def test_a_cancelled_poll_loses_nothing(served: Served) -> None:
     assert asyncio.run(read()) == [b"a"]
 
 
-def test_a_poll_does_not_hold_the_event_loop(served: Served) -> None:
+def test_a_poll_does_not_block_the_event_loop(served: Served) -> None:
     """Other tasks run while it waits."""
 
     async def read() -> int:

@@ -59,7 +59,7 @@ def test_a_waiting_poll_is_answered_when_a_message_comes(served: Served) -> None
     assert time.monotonic() - began < 5
 
 
-def test_start_latest_begins_behind_what_is_there(served: Served) -> None:
+def test_start_latest_skips_existing_messages(served: Served) -> None:
     """Messages from before the first poll are skipped."""
     served.put(b"old")
     with Consumer("orders", url=served.url, start="latest") as consumer:
@@ -68,7 +68,7 @@ def test_start_latest_begins_behind_what_is_there(served: Served) -> None:
         assert [message.body for message in take(consumer, 1)] == [b"new"]
 
 
-def test_a_time_is_a_place_to_seek(served: Served) -> None:
+def test_a_seek_to_a_time_finds_the_first_message_at_or_after_it(served: Served) -> None:
     """The first message that was stored at or after it comes next."""
     at = [
         served.store.append("orders", b"%d" % i, at_ms=1_700_000_000_000 + 1000 * i).store_timestamp for i in range(5)
@@ -97,7 +97,7 @@ def test_a_paused_queue_hands_out_nothing(served: Served) -> None:
         assert [message.body for message in take(consumer, 2)] == [b"a", b"b"]
 
 
-def test_tags_are_filtered_by_the_service_and_properties_here(served: Served) -> None:
+def test_tags_are_filtered_by_the_service_and_properties_by_the_client(served: Served) -> None:
     """Positions pass the skipped messages."""
     served.put(b"1", TAGS="A", region="eu")
     served.put(b"2", TAGS="B", region="eu")
@@ -110,7 +110,7 @@ def test_tags_are_filtered_by_the_service_and_properties_here(served: Served) ->
         assert [message.body for message in take(consumer, 4, timeout_s=1)] == [b"2", b"4"]
 
 
-def test_inner_batches_come_unwrapped_from_the_middle_on(served: Served) -> None:
+def test_inner_batches_are_unwrapped_from_any_offset(served: Served) -> None:
     """No message is below the sought offset, as a member that committed within a batch expects."""
     served.store.topic("batches", batch=True)
     served.store.append_batch("batches", [(b"%d" % i, {"TAGS": "T"}, i) for i in range(6)])
@@ -141,7 +141,7 @@ def test_tables_hold_the_same_messages(served: Served) -> None:
     assert [message.body for message in rest] == [b"7", b"8", b"9"]
 
 
-def test_an_offset_that_does_not_exist_is_told_or_stepped_over(served: Served) -> None:
+def test_an_out_of_range_offset_raises_or_is_reset(served: Served) -> None:
     """Nothing is skipped silently unless the consumer was configured to."""
     served.put(b"a", b"b")
     with Consumer(queues=[Q0], url=served.url) as consumer:
@@ -154,19 +154,19 @@ def test_an_offset_that_does_not_exist_is_told_or_stepped_over(served: Served) -
         assert [message.body for message in take(consumer, 2)] == [b"a", b"b"]
 
 
-def test_an_unknown_topic_is_told_at_once(served: Served) -> None:
+def test_an_unknown_topic_is_reported_immediately(served: Served) -> None:
     """There is no endless empty poll."""
     with Consumer("nowhere", url=served.url) as consumer, pytest.raises(TopicNotFoundError):
         consumer.poll(1)
 
 
-def test_nobody_there_is_told_at_once() -> None:
+def test_an_unreachable_service_is_reported_immediately() -> None:
     """A consumer that never reached its service does not wait for it."""
     with Consumer(queues=[Q0], url="http://127.0.0.1:9") as consumer, pytest.raises(UnavailableError):
         consumer.poll(30)
 
 
-def test_pull_reads_anywhere(served: Served) -> None:
+def test_pull_reads_at_any_offset_without_moving_the_position(served: Served) -> None:
     """It returns one typed page; the consumer's own position stays."""
     served.put(b"a", b"b", b"c")
     with Consumer(queues=[Q0], url=served.url) as consumer:
@@ -175,7 +175,7 @@ def test_pull_reads_anywhere(served: Served) -> None:
         assert take(consumer, 1)[0].body == b"a"
 
 
-def test_a_consumer_is_for_topics_or_queues() -> None:
+def test_a_consumer_accepts_either_topics_or_queues() -> None:
     """Both, or neither, is an error."""
     with pytest.raises(ValueError, match="one of the two"):
         Consumer()
@@ -183,7 +183,7 @@ def test_a_consumer_is_for_topics_or_queues() -> None:
         Consumer("orders", queues=[Q0])
 
 
-def test_a_deleted_beginning_is_told(served: Served) -> None:
+def test_expired_messages_raise_offset_too_small(served: Served) -> None:
     """Retention has removed the next messages."""
     served.put(*(bytes(2_000) for _ in range(60)))
     first_file = min((served.store.root / "commitlog").iterdir())

@@ -35,7 +35,7 @@ def read(served: Served, queue: TopicQueue, count: int, *, from_files: bool, sta
 
 
 @pytest.mark.parametrize(("topic", "start", "count"), [("events", 0, 3), ("batches", 0, 7), ("batches", 5, 2)])
-def test_messages_are_the_same(mixed: Served, topic: str, start: int, count: int) -> None:
+def test_messages_from_files_equal_those_over_http(mixed: Served, topic: str, start: int, count: int) -> None:
     """Every field of every message is compared."""
     queue = TopicQueue(topic, 0)
     over_http = read(mixed, queue, count, from_files=False, start=start)
@@ -44,7 +44,7 @@ def test_messages_are_the_same(mixed: Served, topic: str, start: int, count: int
 
 
 @pytest.mark.parametrize("topic", ["events", "batches"])
-def test_tables_are_the_same(mixed: Served, topic: str) -> None:
+def test_tables_from_files_equal_those_over_http(mixed: Served, topic: str) -> None:
     """Every column is compared."""
     queue = TopicQueue(topic, 0)
     tables = []
@@ -57,14 +57,14 @@ def test_tables_are_the_same(mixed: Served, topic: str) -> None:
     assert tables[0].num_rows > 0
 
 
-def test_tags_are_matched_as_the_service_does(mixed: Served) -> None:
+def test_tags_are_matched_as_by_the_service(mixed: Served) -> None:
     """The unit's hash is compared first, then the string."""
     queue = TopicQueue("batches", 0)
     with Consumer(queues=[queue], store=mixed.store.root, tag="B") as consumer:
         assert [message.body for message in take(consumer, 4, timeout_s=1)] == [b"1", b"3", b"5"]
 
 
-def test_a_waiting_poll_hears_of_a_message(served: Served) -> None:
+def test_a_waiting_poll_returns_a_newly_published_message(served: Served) -> None:
     """Another thread or process publishes it."""
     with Consumer(queues=[TopicQueue("events", 0)], store=served.store.root) as consumer:
         assert consumer.poll(0.05) == []
@@ -81,7 +81,7 @@ def test_nothing_above_the_watermark_is_read(served: Served) -> None:
         assert consumer.poll(0.1) == []
 
 
-def test_a_place_that_does_not_exist_is_told(served: Served) -> None:
+def test_an_out_of_range_offset_raises(served: Served) -> None:
     """The error is that of HTTP."""
     served.put(b"a", topic="events")
     queue = TopicQueue("events", 0)
@@ -103,7 +103,7 @@ def test_a_group_reads_from_files(served: Served) -> None:
 
 @pytest.mark.parametrize("from_files", [False, True])
 @pytest.mark.parametrize("as_table", [False, True])
-def test_a_damaged_record_is_told_of(
+def test_a_damaged_record_is_logged_and_skipped(
     served: Served, caplog: pytest.LogCaptureFixture, *, from_files: bool, as_table: bool
 ) -> None:
     """The messages around it come, and the log names the damaged one."""

@@ -41,7 +41,7 @@ def fill(served: Served, each: int) -> list[bytes]:
     return bodies
 
 
-def test_a_lone_member_has_all_queues(served: Served) -> None:
+def test_a_single_member_has_all_queues(served: Served) -> None:
     """It reads everything once."""
     bodies = fill(served, 5)
     with member(served) as consumer:
@@ -49,7 +49,7 @@ def test_a_lone_member_has_all_queues(served: Served) -> None:
         assert consumer.assignment == ALL
 
 
-def test_what_was_committed_is_not_read_again(served: Served) -> None:
+def test_committed_messages_are_not_read_again(served: Served) -> None:
     """The next member starts at the group's committed offset."""
     bodies = fill(served, 5)
     with member(served, auto_commit=False) as consumer:
@@ -62,7 +62,7 @@ def test_what_was_committed_is_not_read_again(served: Served) -> None:
     assert Counter(message.body for message in first + second) == Counter(bodies)
 
 
-def test_closing_commits_what_was_handed_out(served: Served) -> None:
+def test_closing_commits_the_handed_out_messages(served: Served) -> None:
     """This needs auto_commit, and no exception."""
     bodies = fill(served, 3)
     with member(served) as consumer:
@@ -75,7 +75,7 @@ def test_closing_commits_what_was_handed_out(served: Served) -> None:
     assert Counter(message.body for message in first + again) == Counter(bodies)
 
 
-def test_members_share_and_hand_over_without_reading_twice(served: Served) -> None:
+def test_members_share_and_hand_over_queues_without_duplicates(served: Served) -> None:
     """A joining member gets its share after the other one has committed and released it."""
     bodies = fill(served, 20)
     with member(served) as one:
@@ -90,7 +90,7 @@ def test_members_share_and_hand_over_without_reading_twice(served: Served) -> No
     assert Counter(message.body for message in got) == Counter(bodies)
 
 
-def test_a_member_that_leaves_gives_its_queues_at_once(served: Served) -> None:
+def test_a_leaving_member_releases_its_queues_immediately(served: Served) -> None:
     """The session's end is not awaited."""
     with member(served, session_timeout_s=24) as one:
         two = member(served, session_timeout_s=24)
@@ -118,7 +118,7 @@ def test_a_silent_member_is_replaced_and_fenced(served: Served) -> None:
             assert silent.assignment | other.assignment == ALL
 
 
-def test_who_was_out_cannot_commit_what_it_read_before(served: Served) -> None:
+def test_a_rejoined_member_cannot_commit_earlier_messages(served: Served) -> None:
     """This holds even if it is a member again with the same queue: another one may have read further meanwhile."""
     fill(served, 5)
     group = f"{served.url}/v1/groups/billing"
@@ -154,7 +154,7 @@ def test_a_revoked_queue_can_still_be_committed(served: Served) -> None:
             assert two.poll(0.3) == []
 
 
-def test_own_offsets_are_sought_when_queues_come(served: Served) -> None:
+def test_on_assigned_can_seek_to_own_offsets(served: Served) -> None:
     """A consumer that stores its own offsets seeks to them in `on_assigned`."""
     fill(served, 5)
 
@@ -166,7 +166,7 @@ def test_own_offsets_are_sought_when_queues_come(served: Served) -> None:
         assert sorted(message.body for message in take(consumer, QUEUES)) == [b"%d-4" % q for q in range(QUEUES)]
 
 
-def test_a_group_without_members_is_set_by_anybody(served: Served) -> None:
+def test_named_queues_can_commit_to_a_group_without_members(served: Served) -> None:
     """A consumer with explicit queues and a group stores offsets without sharing queues."""
     served.put(*(b"%d" % i for i in range(4)))
     queue = TopicQueue("orders", 0)
@@ -178,7 +178,7 @@ def test_a_group_without_members_is_set_by_anybody(served: Served) -> None:
     assert [(one["topic"], one["queue_id"], one["offset"]) for one in group["queues"]] == [("orders", 0, 4)]
 
 
-def test_a_queue_that_is_added_is_read_too(served: Served) -> None:
+def test_a_newly_added_queue_is_read(served: Served) -> None:
     """Members notice that a topic has grown."""
     with member(served) as consumer:
         settle(consumer, until=lambda: consumer.assignment == ALL)

@@ -66,7 +66,7 @@ def send(stack: LocalStack, topic: str, *bodies: str, key: str | None = None) ->
             producer.send(topic, body, tag="T", key=key or body)
 
 
-def test_a_failed_message_comes_again_and_others_do_not_wait(stack: LocalStack) -> None:
+def test_a_failed_message_is_retried_and_others_do_not_wait(stack: LocalStack) -> None:
     """It comes with its own topic and the number of earlier attempts."""
     seen: list[ReceivedMessage] = []
 
@@ -84,7 +84,7 @@ def test_a_failed_message_comes_again_and_others_do_not_wait(stack: LocalStack) 
     assert (last.topic, last.reconsume_times, last.tag, last.keys) == ("again", 1, "T", ("bad",))
 
 
-def test_after_the_last_attempt_a_message_is_laid_aside(stack: LocalStack) -> None:
+def test_after_the_last_attempt_a_message_becomes_a_dead_letter(stack: LocalStack) -> None:
     """It is in the group's dead-letter topic with its origin; the group continues."""
     attempts: list[int] = []
 
@@ -146,7 +146,7 @@ def test_a_failed_message_waits_for_its_writer(stack: LocalStack) -> None:
 
 
 @pytest.mark.parametrize("bodies", [["a", "b", "c"], ["ping"] * 3])
-def test_each_failed_message_of_an_inner_batch_comes_again(stack: LocalStack, bodies: list[str]) -> None:
+def test_each_failed_message_of_an_inner_batch_is_retried(stack: LocalStack, bodies: list[str]) -> None:
     topic = f"inner-{bodies[0]}"
     seen: list[str] = []
     again: list[ReceivedMessage] = []
@@ -184,7 +184,7 @@ def test_each_failed_message_of_an_inner_batch_becomes_a_dead_letter(stack: Loca
         assert [message.text() for message in take(dead, 3, timeout_s=30)] == ["ping"] * 3
 
 
-def test_properties_that_a_handler_sends_on_are_those_of_the_first_send(stack: LocalStack) -> None:
+def test_a_handler_sees_the_properties_of_the_first_send(stack: LocalStack) -> None:
     received: list[ReceivedMessage] = []
     with Producer(stack.writer_address) as producer:
 
@@ -226,7 +226,7 @@ def test_a_retry_reaches_only_members_that_read_its_first_topic(stack: LocalStac
         assert sorted(times for _, times in got) == [0] * 4 + [1] * 4 + [2] * 4
 
 
-def test_handled_messages_are_on_record_without_auto_commit(stack: LocalStack) -> None:
+def test_handled_messages_are_committed_without_auto_commit(stack: LocalStack) -> None:
     handled: list[str] = []
     send(stack, "no-auto", "a", "b", "c")
     for _ in range(2):
@@ -237,7 +237,7 @@ def test_handled_messages_are_on_record_without_auto_commit(stack: LocalStack) -
 
 
 @pytest.mark.parametrize("group", [None, "of-two-topics"])
-def test_a_consumer_goes_on_with_its_other_topic_when_one_is_deleted(stack: LocalStack, group: str | None) -> None:
+def test_a_consumer_continues_with_its_other_topic_when_one_is_deleted(stack: LocalStack, group: str | None) -> None:
     topics = [f"deleted-{group}", f"kept-{group}"]
     send(stack, topics[0], "old")
     send(stack, topics[1], "old")

@@ -56,7 +56,7 @@ def requests(service: httpx.Client, path: str) -> float:
 
 
 @pytest.mark.parametrize("max_bytes", [None, 1, 5_000])
-def test_every_message_comes_once_and_in_order(service: httpx.Client, max_bytes: int | None) -> None:
+def test_every_message_is_delivered_once_and_in_order(service: httpx.Client, max_bytes: int | None) -> None:
     """The size limit of a response does not matter."""
     got: dict[int, list[bytes]] = {queue_id: [] for queue_id in range(QUEUES)}
     with Consumer("many", url=str(service.base_url), max_bytes=max_bytes) as consumer:
@@ -72,7 +72,7 @@ def test_every_message_comes_once_and_in_order(service: httpx.Client, max_bytes:
         assert requests(service, "/v1/topics/{topic}/queues/{queue_id}/messages") == 0
 
 
-def test_tables(service: httpx.Client) -> None:
+def test_polled_tables_hold_the_messages_of_many_queues(service: httpx.Client) -> None:
     tables: list[pa.Table] = []
     with Consumer("many", url=str(service.base_url), tag="B") as consumer:
         while sum(table.num_rows for table in tables) < QUEUES * (EACH // 2):
@@ -83,7 +83,7 @@ def test_tables(service: httpx.Client) -> None:
     assert whole["body"].to_pylist() == [body for queue_id in range(QUEUES) for body in bodies_of(queue_id)[1::2]]
 
 
-def test_a_waiting_poll_is_answered_by_any_of_them(tmp_path: Path) -> None:
+def test_a_waiting_poll_is_answered_by_any_queue(tmp_path: Path) -> None:
     """This works repeatedly, without continual requests."""
     store = BuiltStore(tmp_path / "store")
     store.topic("many", queues=QUEUES)
@@ -112,7 +112,7 @@ def test_a_waiting_poll_is_answered_by_any_of_them(tmp_path: Path) -> None:
         assert requests(service, "/v1/pull") - before < 20
 
 
-def test_a_queue_that_is_out_of_range_stops_no_other(service: httpx.Client) -> None:
+def test_an_out_of_range_queue_does_not_stop_the_others(service: httpx.Client) -> None:
     """It restarts at the configured position, or its error is raised."""
     queues = [TopicQueue("many", queue_id) for queue_id in range(100)]
     with Consumer(queues=queues, url=str(service.base_url), out_of_range="earliest") as consumer:
@@ -132,7 +132,7 @@ def test_a_queue_that_is_out_of_range_stops_no_other(service: httpx.Client) -> N
         assert refused.value.facts["queue_id"] == 50
 
 
-def test_a_seek_forgets_what_is_under_way(service: httpx.Client) -> None:
+def test_a_seek_discards_pulls_in_flight(service: httpx.Client) -> None:
     """This includes a queue that is one of many in a request."""
     queues = [TopicQueue("many", queue_id) for queue_id in range(100)]
     with Consumer(queues=queues, url=str(service.base_url)) as consumer:
@@ -151,7 +151,7 @@ def test_a_seek_forgets_what_is_under_way(service: httpx.Client) -> None:
 
 
 @pytest.mark.parametrize("max_bytes", [1, 5_000, 4 << 20])
-def test_record_pages_of_many_queues(service: httpx.Client, max_bytes: int) -> None:
+def test_record_pages_cover_each_of_many_queues_once(service: httpx.Client, max_bytes: int) -> None:
     """Each queue is read from its offset to its end, once."""
     found: dict[int, list[bytes]] = {}
     with Query(str(service.base_url)) as query:
@@ -165,7 +165,7 @@ def test_record_pages_of_many_queues(service: httpx.Client, max_bytes: int) -> N
     assert found == {queue_id: bodies_of(queue_id)[queue_id % EACH :] for queue_id in range(QUEUES)}
 
 
-def test_tables_of_many_queues(service: httpx.Client) -> None:
+def test_tables_of_covers_each_of_many_queues(service: httpx.Client) -> None:
     with Query(str(service.base_url)) as query:
         asked = {("many", queue_id): "earliest" for queue_id in range(QUEUES)}
         found = {queue.queue_id: table["body"].to_pylist() for queue, table in query.tables_of(asked, tag="A")}

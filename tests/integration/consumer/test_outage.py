@@ -14,7 +14,7 @@ from tidemark.client import Consumer, TopicQueue
 
 
 @pytest.mark.parametrize("queues", [1, 100], ids=["one queue", "many in a request"])
-def test_a_consumer_goes_on_after_a_restart(tmp_path: Path, queues: int) -> None:
+def test_a_consumer_continues_after_a_service_restart(tmp_path: Path, queues: int) -> None:
     """It continues at its position, without an error to its user."""
     store = BuiltStore(tmp_path)
     store.topic("orders", queues=queues)

@@ -40,7 +40,7 @@ def is_small(message: ReceivedMessage) -> bool:
 # ── exceptions ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_messages_around_one_on_which_where_raises_are_handed_out(served: Served) -> None:
+def test_messages_around_one_for_which_where_raises_are_handed_out(served: Served) -> None:
     served.put(*BODIES)
     got: list[bytes] = []
     errors = 0
@@ -72,7 +72,7 @@ def test_a_where_that_raises_once_loses_nothing_and_keeps_the_order(served: Serv
     assert got == list(range(6))
 
 
-def test_a_queue_on_which_where_raises_holds_back_no_other(served: Served) -> None:
+def test_a_queue_for_which_where_raises_does_not_hold_back_others(served: Served) -> None:
     served.put(b"not json", b"{", queue_id=0)
     served.put(b'{"n": 1}', queue_id=1)
     got: list[bytes] = []
@@ -83,7 +83,7 @@ def test_a_queue_on_which_where_raises_holds_back_no_other(served: Served) -> No
     assert got == [b'{"n": 1}']
 
 
-def test_a_seek_past_the_message_on_which_where_raises_ends_the_errors(served: Served) -> None:
+def test_a_seek_past_the_message_for_which_where_raises_ends_the_errors(served: Served) -> None:
     served.put(*BODIES)
     got: list[bytes] = []
     with Consumer("orders", group="g", url=served.url, where=is_small) as consumer:
@@ -157,7 +157,7 @@ def test_an_on_assigned_that_raises_is_called_again_before_anything_is_handed_ou
 
 @pytest.mark.parametrize("from_files", [False, True])
 @pytest.mark.parametrize("start", ["earliest", "latest"])
-def test_filters_and_start_of_a_consumer_hold_back_no_retry(served: Served, start: Any, *, from_files: bool) -> None:
+def test_retries_ignore_the_filters_and_start_of_a_consumer(served: Served, start: Any, *, from_files: bool) -> None:
     """Retries have passed the filters before, or must be forwarded to other members."""
     served.store.topic("%RETRY%g")
     served.put(b"retry", topic="%RETRY%g", TAGS="other")
@@ -221,7 +221,7 @@ def test_a_cancelled_poll_delivers_nothing_from_before_a_later_seek(served: Serv
     assert asyncio.run(read()) == [b"3", b"4"]
 
 
-def test_a_cancelled_poll_ends_at_once_in_its_thread(served: Served) -> None:
+def test_a_cancelled_poll_ends_immediately_in_its_thread(served: Served) -> None:
     """A commit after it does not wait for the rest of the poll's time."""
 
     async def commit() -> None:
@@ -235,7 +235,7 @@ def test_a_cancelled_poll_ends_at_once_in_its_thread(served: Served) -> None:
     asyncio.run(commit())
 
 
-def test_an_iteration_goes_on_after_a_cancelled_step(served: Served) -> None:
+def test_an_iteration_continues_after_a_cancelled_step(served: Served) -> None:
     async def read() -> list[bytes]:
         async with AsyncConsumer(queues=[Q0], url=served.url) as consumer:
             messages = aiter(consumer)
@@ -262,7 +262,7 @@ def test_an_async_consumer_closes_twice(served: Served) -> None:
 # ── starts and resets ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_start_latest_reads_a_younger_queue_from_its_beginning(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_start_latest_reads_a_new_queue_from_its_beginning(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(assigned, "_TOPIC_AGE_S", 0.2)
     served.put(b"old")
     for group in (None, "g"):
@@ -274,7 +274,7 @@ def test_start_latest_reads_a_younger_queue_from_its_beginning(served: Served, m
             assert [message.body for message in take(consumer, 1)] == [b"new"]
 
 
-def test_start_latest_reads_a_younger_topic_from_its_beginning(served: Served) -> None:
+def test_start_latest_reads_a_new_topic_from_its_beginning(served: Served) -> None:
     with Consumer(["orders", "later"], group="g", url=served.url, start="latest", session_timeout_s=1.5) as consumer:
         consumer.poll(0.1)
         served.store.topic("later", queues=1)
@@ -282,9 +282,7 @@ def test_start_latest_reads_a_younger_topic_from_its_beginning(served: Served) -
         assert [message.body for message in take(consumer, 2)] == [b"first", b"second"]
 
 
-def test_the_command_line_follows_a_younger_queue_from_its_beginning(
-    served: Served, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_consume_follow_reads_a_new_queue_from_its_beginning(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pulling, "_NEW_QUEUES_S", 0.2)
     latest = StartPlace(PlaceKind.LATEST)
     served.put(b"old")
@@ -297,7 +295,7 @@ def test_the_command_line_follows_a_younger_queue_from_its_beginning(
         pages.close()  # type: ignore[attr-defined]
 
 
-def test_a_new_member_begins_a_queue_that_is_younger_than_its_group_at_its_beginning(served: Served) -> None:
+def test_a_queue_newer_than_its_group_is_read_from_its_beginning(served: Served) -> None:
     """The first member has committed the starts of all older queues."""
     served.put(b"old")
     with Consumer("orders", group="g", url=served.url, start="latest", auto_commit=False) as consumer:
@@ -310,7 +308,7 @@ def test_a_new_member_begins_a_queue_that_is_younger_than_its_group_at_its_begin
 
 @pytest.mark.parametrize("named", [False, True])
 @pytest.mark.parametrize("from_files", [False, True])
-def test_a_start_is_on_record_before_anything_is_handed_out(served: Served, *, named: bool, from_files: bool) -> None:
+def test_a_start_offset_is_committed_before_the_first_message(served: Served, *, named: bool, from_files: bool) -> None:
     served.put(b"old")
     what = {"queues": [Q0]} if named else {"topics": "orders"}
     source: dict[str, Any] = {"store": served.store.root} if from_files else {}
@@ -330,7 +328,7 @@ def test_a_start_is_on_record_before_anything_is_handed_out(served: Served, *, n
         assert [message.body for message in take(consumer, 1)] == [b"while it was away"]
 
 
-def test_a_reset_is_on_record_at_once(served: Served) -> None:
+def test_a_reset_offset_is_committed_immediately(served: Served) -> None:
     served.put(b"a", b"b")
     with Consumer(queues=[Q0], group="g", url=served.url, out_of_range="latest", auto_commit=False) as consumer:
         consumer.seek(Q0, 1_000)
@@ -338,7 +336,7 @@ def test_a_reset_is_on_record_at_once(served: Served) -> None:
     assert on_record(served, "g")[Q0] == 2
 
 
-def test_a_seek_is_on_record_at_once_with_auto_commit_and_else_with_the_next_commit(served: Served) -> None:
+def test_a_seek_is_committed_immediately_with_auto_commit_otherwise_with_the_next_commit(served: Served) -> None:
     served.put(*(b"%d" % number for number in range(5)))
     with Consumer("orders", group="g", url=served.url) as consumer:
         consumer.seek(Q0, 3)
@@ -355,7 +353,7 @@ def test_a_seek_is_on_record_at_once_with_auto_commit_and_else_with_the_next_com
 # ── forks ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_fork_cannot_use_a_consumer_that_was_made_before_it(served: Served) -> None:
+def test_a_consumer_created_before_a_fork_is_refused_in_the_child(served: Served) -> None:
     served.put(b"a")
     with Consumer("orders", group="g", url=served.url) as consumer:
         consumer.poll(1)

@@ -13,7 +13,7 @@ from tidemark.local.local_stack import LocalStack
 pytestmark = [pytest.mark.integration, pytest.mark.spark, pytest.mark.slow]
 
 
-def test_every_step_finds_the_flights_as_they_are_in_the_table(tmp_path: Path) -> None:
+def test_the_demo_finds_the_flights_of_the_table(tmp_path: Path) -> None:
     """The steps append, index, query, pull, and compare: no difference, and a clean stop."""
     stack = LocalStack(tmp_path / "data")
     with stack:

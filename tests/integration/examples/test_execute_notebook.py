@@ -32,7 +32,7 @@ def run(folder: Path, *cells: str, options: tuple[str, ...] = ()) -> subprocess.
     )
 
 
-def test_the_kernel_is_this_interpreter_and_the_home_stays_as_it_is(tmp_path: Path) -> None:
+def test_the_kernel_uses_this_interpreter_and_does_not_change_the_home(tmp_path: Path) -> None:
     """The user has a kernel of the same name, which fails."""
     kernel = tmp_path / "home" / ".local" / "share" / "jupyter" / "kernels" / "python3" / "kernel.json"
     kernel.parent.mkdir(parents=True)
@@ -44,7 +44,7 @@ def test_the_kernel_is_this_interpreter_and_the_home_stays_as_it_is(tmp_path: Pa
     assert sorted((tmp_path / "home").rglob("*")) == before
 
 
-def test_a_cell_that_fails_ends_it_and_is_told(tmp_path: Path) -> None:
+def test_a_failing_cell_ends_the_notebook_and_is_reported(tmp_path: Path) -> None:
     """The copy has the outputs before it; the kernel is gone."""
     copy = tmp_path / "copy.ipynb"
     cells = ("import os\nos.getpid()", "1 / 0", "print('never')")
@@ -57,7 +57,7 @@ def test_a_cell_that_fails_ends_it_and_is_told(tmp_path: Path) -> None:
     assert [[output.output_type for output in cell.outputs] for cell in shown] == [["execute_result"], ["error"], []]
 
 
-def test_a_cell_may_take_so_long(tmp_path: Path) -> None:
+def test_a_cell_above_the_timeout_fails(tmp_path: Path) -> None:
     """A hang in CI ends at the limit."""
     done = run(tmp_path, "import time\ntime.sleep(60)", options=("--cell-timeout", "1"))
     assert done.returncode == 1

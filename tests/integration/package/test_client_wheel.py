@@ -67,7 +67,7 @@ print("consumed", len(got))
 """
 
 
-def test_the_wheel_brings_no_top_level_name_but_ours(wheel: Path) -> None:
+def test_the_wheel_has_only_tidemarks_top_level_packages(wheel: Path) -> None:
     """A top-level package named services would conflict with other programs."""
     with ZipFile(wheel) as archive:
         names = {name.partition("/")[0] for name in archive.namelist()}
@@ -75,7 +75,7 @@ def test_the_wheel_brings_no_top_level_name_but_ours(wheel: Path) -> None:
     assert {name for name in names if not name.endswith(".dist-info")} == ours
 
 
-def test_the_client_brings_few_distributions(client: Installed) -> None:
+def test_the_client_installs_only_the_listed_distributions(client: Installed) -> None:
     """A further one is a decision: add it here."""
     names = json.loads(client.run(LIST_DISTRIBUTIONS).stdout)
     assert {name.lower().replace("_", "-") for name in names} - {"colorama"} == DISTRIBUTIONS
@@ -92,7 +92,7 @@ def test_nothing_heavy_can_be_imported(client: Installed) -> None:
     assert client.run(FIND_HEAVY).stdout.strip() == "[]"
 
 
-def test_every_verb_helps_there(client: Installed) -> None:
+def test_every_verb_has_help_with_the_client_wheel(client: Installed) -> None:
     """This includes verbs that need more than the client; one process runs all."""
     done = client.run(HELP_OF_ALL)
     assert done.returncode == 0, done.stderr
@@ -121,7 +121,7 @@ def test_lines_are_produced_and_consumed_by_the_command(client: Installed, stack
 
 
 @pytest.mark.spark
-def test_it_sends_and_consumes(client: Installed, stack: LocalStack) -> None:
+def test_the_client_wheel_sends_and_consumes(client: Installed, stack: LocalStack) -> None:
     """The services run; there is no Java on the path."""
     addresses = {"TIDEMARK_WRITER_ADDRESS": stack.writer_address, "TIDEMARK_QUERY_URL": stack.query_url}
     topic = f"wheel-{uuid.uuid4().hex[:8]}"

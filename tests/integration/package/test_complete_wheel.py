@@ -34,7 +34,7 @@ def served(complete: Installed, tmp_path: Path) -> Iterator[tuple[str, subproces
         process.kill()
 
 
-def test_the_services_do_not_come_from_a_checkout(complete: Installed) -> None:
+def test_the_services_run_from_the_wheel_and_not_from_a_checkout(complete: Installed) -> None:
     """The next test runs only code of the wheel."""
     done = complete.run("import tidemark, tidemark_services.writer; print(tidemark.__file__)\nimport services")
     assert done.stdout.strip() == str(complete.site_packages / "tidemark" / "__init__.py")

@@ -21,7 +21,7 @@ print(tidemark.__file__, *sorted(bytes(row.body).decode() for row in rows))
 """
 
 
-def test_it_brings_no_service(with_spark: Installed) -> None:
+def test_the_spark_wheel_contains_no_service(with_spark: Installed) -> None:
     """The next test reads only with dependencies of the extra."""
     for name in ("fastapi", "structlog", "services"):
         assert f"No module named '{name}'" in with_spark.run(f"import {name}").stderr

@@ -14,7 +14,7 @@ from tidemark.read.store_reader import StoreReader
 pytestmark = pytest.mark.integration
 
 
-def test_what_is_drained_without_a_writer_can_be_read(tmp_path: Path) -> None:
+def test_a_log_drained_without_a_writer_can_be_read(tmp_path: Path) -> None:
     """The marks belong to the writer's last term: its recovered end, 0 in a new store, does not hold readers back."""
     ends = []
     for number in range(2):

@@ -110,7 +110,7 @@ def test_once_drains_a_brokers_log_and_exits_0(golden_store: GoldenStore, tmp_pa
 
 
 @pytest.mark.parametrize("spark", [True, False])
-def test_a_log_of_another_size_than_was_set_ends_the_process_with_a_reason(tmp_path: Path, spark: bool) -> None:
+def test_a_log_that_contradicts_the_configured_size_ends_the_process(tmp_path: Path, spark: bool) -> None:
     """A task's exception becomes the process's: exit status 1, and one event with the reason."""
     write_log(tmp_path / "commitlog", 4096, ({"queue_offset": i} for i in range(9)))
     done = run_once(tmp_path, commit_log_segment_size_bytes=8192, spark=spark)
@@ -118,16 +118,14 @@ def test_a_log_of_another_size_than_was_set_ends_the_process_with_a_reason(tmp_p
     assert "4096 bytes, but the configured file size is 8192" in str(events(done.stderr)["pipeline_failed"]["message"])
 
 
-def test_bad_settings_are_told_and_exit_2(tmp_path: Path) -> None:
+def test_invalid_settings_are_reported_with_exit_status_2(tmp_path: Path) -> None:
     """No service starts."""
     done = run_once(tmp_path, shards=0)
     assert done.returncode == 2
     assert "pipeline: TIDEMARK_SHARDS: Input should be greater than or equal to 1" in done.stderr
 
 
-def test_what_is_followed_equals_a_rebuild_over_hand_overs_kills_and_restarts(
-    stack: LocalStack, tmp_path: Path
-) -> None:
+def test_followed_files_equal_a_rebuild_after_hand_overs_kills_and_restarts(stack: LocalStack, tmp_path: Path) -> None:
     """Epochs of one second, a SIGKILL of the pipeline and an orderly stop give the bytes of one pass over the log."""
     root = stack.data
     for _ in range(3):
@@ -158,7 +156,7 @@ def test_a_killed_and_restarted_writer_is_followed_into_its_new_term(stack: Loca
     assert marks.term == 2
 
 
-def test_the_first_epochs_are_short_ones(tmp_path: Path) -> None:
+def test_the_first_epochs_are_short(tmp_path: Path) -> None:
     """The configured length does not matter: the JVM should have compiled the code of an epoch's end when it counts."""
     environment = {**ENVIRONMENT, "TIDEMARK_EPOCH_MS": "3600000", "TIDEMARK_WARM_UP_MS": "60000"}
     stack = LocalStack(tmp_path / "store", environment=environment, services=(WRITER, PIPELINE))
@@ -190,7 +188,7 @@ def test_classic_micro_batches_index_too(tmp_path: Path) -> None:
         stack.stop()
 
 
-def test_the_health_check_is_red_without_a_pipeline(stack: LocalStack) -> None:
+def test_the_health_check_fails_without_a_pipeline(stack: LocalStack) -> None:
     """It is green once every shard has a follower (also the key index, which no watermark covers), red after a kill."""
     health = [sys.executable, "-m", "services.indexer.healthcheck"]
     settings = {**os.environ, **ENVIRONMENT, "TIDEMARK_STORE_ROOT": str(stack.data)}
@@ -215,7 +213,7 @@ def test_a_second_pipeline_on_the_same_store_is_refused(stack: LocalStack) -> No
     assert events(done.stderr)["pipeline_failed"]["error"] == "StoreLockedError"
 
 
-def test_a_task_that_cannot_go_on_ends_the_process(stack: LocalStack) -> None:
+def test_a_task_that_cannot_continue_ends_the_process(stack: LocalStack) -> None:
     """A queue folder has the wrong type: the process exits with 1 and RocketMQ's text, instead of hanging silently."""
     root = stack.data
     wait_for_watermark(root, send(stack, 1))

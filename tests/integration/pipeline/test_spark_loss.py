@@ -45,7 +45,7 @@ def checkpoint_files(root: Path) -> list[Path]:
     return [path for path in (StorePaths(root).indexer / "spark").rglob("*") if path.is_file()]
 
 
-def test_a_pipeline_that_loses_its_jvm_ends_and_starts_over_any_checkpoint(stack: LocalStack) -> None:
+def test_a_pipeline_that_loses_its_jvm_exits_and_restarts_with_any_checkpoint(stack: LocalStack) -> None:
     root = stack.data
     wait_for_watermark(root, send(stack, 20))
     give_up = time.monotonic() + 120

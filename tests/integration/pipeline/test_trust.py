@@ -40,7 +40,7 @@ def logics_time(paths: StorePaths) -> int:
         checkpoint.close()
 
 
-def test_a_pipeline_killed_at_work_leaves_nothing_to_believe(paths: StorePaths) -> None:
+def test_a_killed_pipeline_leaves_the_index_untrusted(paths: StorePaths) -> None:
     """Before it changes a queue, `abort` exists and the times are zero."""
     process = subprocess.Popen(
         [sys.executable, "-m", "services.indexer", "pipeline", "--once", "--store-root", str(paths.root)],
@@ -60,7 +60,7 @@ def test_a_pipeline_killed_at_work_leaves_nothing_to_believe(paths: StorePaths) 
 
 
 @pytest.mark.parametrize("was_clean", [True, False])
-def test_what_was_clean_is_clean_again_when_all_is_built(paths: StorePaths, was_clean: bool) -> None:
+def test_a_clean_store_is_trusted_again_after_the_build(paths: StorePaths, was_clean: bool) -> None:
     """An existing `abort` file stays: the log's tail may be torn, which only a writer can repair."""
     if not was_clean:
         paths.abort.touch()

@@ -35,7 +35,7 @@ def batch(*bodies: str, **more: Any) -> dict[str, Any]:
     return {"messages": [{"body": body} for body in bodies], **more}
 
 
-def test_a_batch_is_appended_and_told(client: httpx.Client) -> None:
+def test_a_batch_is_appended_and_acknowledged(client: httpx.Client) -> None:
     """The status is 201, with offsets and ids of all messages."""
     first = client.post(TOPIC, json=batch("a", "b", queue_id=1))
     answer = first.json()
@@ -57,7 +57,7 @@ def test_a_batch_is_appended_and_told(client: httpx.Client) -> None:
     assert client.post(TOPIC, json=batch("c", queue_id=1)).json()["queue_offset"] == 2
 
 
-def test_what_was_acknowledged_is_pulled_back(writer: RunningWriter, client: httpx.Client) -> None:
+def test_acknowledged_messages_can_be_pulled(writer: RunningWriter, client: httpx.Client) -> None:
     """Before it is indexed it is not yet visible, but never out of range."""
     answer = client.post(
         TOPIC,
@@ -78,7 +78,7 @@ def test_what_was_acknowledged_is_pulled_back(writer: RunningWriter, client: htt
     marks.close()
 
 
-def test_a_delayed_message_tells_when_it_comes(client: httpx.Client) -> None:
+def test_the_answer_for_a_delayed_message_has_its_delivery_time(client: httpx.Client) -> None:
     """Level 3 is 10 s."""
     now, later = (
         client.post(TOPIC, json={"messages": [{"body": "a", "properties": properties}]}).json()
@@ -88,7 +88,7 @@ def test_a_delayed_message_tells_when_it_comes(client: httpx.Client) -> None:
     assert later["deliver_timestamp_ms"] == later["store_timestamp_ms"] + 10_000
 
 
-def test_a_repeat_is_answered_with_the_firsts_offsets(client: httpx.Client) -> None:
+def test_a_repeat_is_answered_with_the_offsets_of_the_first(client: httpx.Client) -> None:
     """The Idempotency-Key is the request id."""
     headers = {"Idempotency-Key": "order-4711"}
     first = client.post(TOPIC, json=batch("a", queue_id=0), headers=headers).json()
@@ -99,7 +99,7 @@ def test_a_repeat_is_answered_with_the_firsts_offsets(client: httpx.Client) -> N
     assert (other.status_code, other.json()["reason"]) == (409, "REQUEST_ID_CONFLICT")
 
 
-def test_what_the_writer_refuses_comes_back_by_its_reason(client: httpx.Client) -> None:
+def test_a_refusal_of_the_writer_is_returned_with_its_reason(client: httpx.Client) -> None:
     """The problem has the writer's facts."""
     client.post(TOPIC, json=batch("a", queue_id=0))
     response = client.post(TOPIC, json=batch("b", queue_id=0, expected_next_offset=7))
@@ -110,7 +110,7 @@ def test_what_the_writer_refuses_comes_back_by_its_reason(client: httpx.Client) 
     assert client.post("/v1/topics/SCHEDULE_TOPIC_XXXX/messages", json=batch("b")).status_code == 403
 
 
-def test_a_writer_that_is_gone_is_503(tmp_path: Path) -> None:
+def test_an_unreachable_writer_is_503(tmp_path: Path) -> None:
     """Nothing listens at its address."""
     with serve_query(tmp_path, writer_address="127.0.0.1:1", query_writer_timeout_ms=3_000) as client:
         response = client.post(TOPIC, json=batch("a"))
@@ -125,7 +125,7 @@ JSON_TEXTS = [
 ]  # fmt: skip
 
 
-def test_json_body_is_stored_as_it_stands_in_the_request(writer: RunningWriter, client: httpx.Client) -> None:
+def test_a_json_body_is_stored_byte_for_byte(writer: RunningWriter, client: httpx.Client) -> None:
     """Numbers beyond a double, repeated names, order, escapes and blanks are unchanged."""
     messages = [f'{{"body_encoding": "json", "tag": "A",\r\n "body" :  {text}  }}' for text in JSON_TEXTS]
     messages.append('{"body": "text \\u0041"}')
@@ -146,16 +146,14 @@ def test_json_body_is_stored_as_it_stands_in_the_request(writer: RunningWriter, 
         ("[" * 980 + "]" * 980, "500 levels"),
     ],
 )
-def test_json_body_that_readers_could_not_read_is_refused_with_its_place(
-    client: httpx.Client, text: str, what: str
-) -> None:
+def test_an_unreadable_json_body_is_refused_with_its_position(client: httpx.Client, text: str, what: str) -> None:
     content = f'{{"messages": [{{"body": "a"}}, {{"body_encoding": "json", "body": {text}}}]}}'
     answer = client.post(TOPIC, content=content.encode())
     assert answer.status_code == 422, answer.text
     assert what in answer.json()["detail"]
 
 
-def test_repeated_names_in_a_request_mean_the_last(writer: RunningWriter, client: httpx.Client) -> None:
+def test_the_last_of_repeated_json_names_counts(writer: RunningWriter, client: httpx.Client) -> None:
     """This holds for the text of a JSON body too, so that the stored value is the checked one."""
     content = (
         '{"messages": 5, "messages": [{"body": 1}, {"body": 2}, {"body": 3}], "queue_id": 0, "messages": '

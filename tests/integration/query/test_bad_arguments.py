@@ -54,7 +54,7 @@ def test_absurd_arguments_are_422(client: httpx.Client, path: str) -> None:
         "/v1/messages/at/1/2",
     ],
 )
-def test_paths_that_there_are_not_are_404(client: httpx.Client, path: str) -> None:
+def test_unknown_paths_are_404(client: httpx.Client, path: str) -> None:
     response = client.get(path)
     assert (response.status_code, response.json()["reason"]) == (404, "NO_SUCH_PATH")
 
@@ -80,7 +80,9 @@ def test_another_method_is_405(client: httpx.Client) -> None:
         (b'{"messages": [{"body": "x"}]}', 503, "WRITER_UNREACHABLE"),
     ],
 )
-def test_appends_that_cannot_be_forwarded(client: httpx.Client, body: bytes, status: int, reason: str) -> None:
+def test_invalid_appends_are_refused_before_the_writer_is_called(
+    client: httpx.Client, body: bytes, status: int, reason: str
+) -> None:
     """They fail before a writer is called; none is configured here."""
     response = client.post("/v1/topics/orders/messages", content=body)
     assert (response.status_code, response.json()["reason"]) == (status, reason)
@@ -89,6 +91,6 @@ def test_appends_that_cannot_be_forwarded(client: httpx.Client, body: bytes, sta
 @pytest.mark.parametrize(
     "body", [b"", b"{}", b'{"offset": -1}', b'{"offset": "1"}', b'{"offset": 1.5}', b'{"offset": 1, "x": 2}']
 )
-def test_offsets_that_are_none(client: httpx.Client, body: bytes) -> None:
+def test_invalid_offsets_are_422(client: httpx.Client, body: bytes) -> None:
     response = client.put("/v1/groups/g/topics/orders/queues/0/offset", content=body)
     assert (response.status_code, response.json()["reason"]) == (422, "ARGUMENT_ILLEGAL")

@@ -52,7 +52,7 @@ def test_pages_hold_every_message_once(query_of_store: BuiltStore, max_bytes: in
         assert tables[-1].schema.metadata[b"tidemark.next_offset"] == str(COUNT).encode()
 
 
-def test_pages_of_a_tag(query_of_store: BuiltStore) -> None:
+def test_pages_of_a_tag_hold_its_messages(query_of_store: BuiltStore) -> None:
     """The service filters."""
     with serve_query(query_of_store.root) as http, Query(str(http.base_url)) as query:
         tables = query.tables("events", 0, 0, tag="B", max_messages=20)
@@ -67,7 +67,7 @@ def test_an_empty_queue_has_no_pages(query_of_store: BuiltStore) -> None:
         assert (table.num_rows, table.schema.metadata[b"tidemark.status"]) == (0, b"OFFSET_OVERFLOW_ONE")
 
 
-def test_pages_wait_for_what_comes(query_of_store: BuiltStore) -> None:
+def test_pages_wait_for_new_messages(query_of_store: BuiltStore) -> None:
     """With wait_ms the next page has messages that were appended after the last page."""
     with serve_query(query_of_store.root) as http, Query(str(http.base_url)) as query:
         pages = query.record_pages("events", 0, COUNT - 1, wait_ms=10_000)
@@ -77,7 +77,7 @@ def test_pages_wait_for_what_comes(query_of_store: BuiltStore) -> None:
         assert _records(next(pages).data) == [b"new"]
 
 
-def test_pages_end_before_units_that_are_lost(query_of_store: BuiltStore) -> None:
+def test_pages_end_before_lost_units(query_of_store: BuiltStore) -> None:
     """The queue keeps its end, and no page is repeated."""
     with serve_query(query_of_store.root) as http, Query(str(http.base_url)) as query:
         assert query.pull("events", 0, 0)["max_offset"] == COUNT

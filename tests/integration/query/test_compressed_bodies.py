@@ -43,7 +43,7 @@ def page_of(answer: httpx.Response) -> tuple[list[int], int]:
 
 
 @pytest.mark.parametrize("accept", ["application/json", "application/vnd.apache.arrow.stream"])
-def test_a_pull_ends_before_its_bodies_are_too_much(client: httpx.Client, accept: str) -> None:
+def test_a_pull_ends_before_its_decompressed_bodies_exceed_the_limit(client: httpx.Client, accept: str) -> None:
     """The next pull continues there: every message comes, each decompressed."""
     seen, offset = 0, 0
     while offset < MESSAGES:
@@ -55,7 +55,7 @@ def test_a_pull_ends_before_its_bodies_are_too_much(client: httpx.Client, accept
     assert seen == MESSAGES
 
 
-def test_a_search_ends_before_its_bodies_are_too_much(client: httpx.Client) -> None:
+def test_a_search_ends_before_its_decompressed_bodies_exceed_the_limit(client: httpx.Client) -> None:
     """Its cursor continues."""
     cursor: dict[str, str] = {}
     seen = 0

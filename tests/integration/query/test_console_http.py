@@ -46,7 +46,7 @@ def test_every_file_has_the_strict_headers_and_its_type(client: httpx.Client, pa
     assert response.headers["content-type"].startswith(TYPES[Path(path).suffix or ".html"])
 
 
-def test_a_file_that_is_known_is_not_sent_again(client: httpx.Client) -> None:
+def test_a_console_file_with_a_matching_etag_is_304(client: httpx.Client) -> None:
     """Its ETag gives 304; the cache must revalidate it."""
     first = client.get("/console/main.js")
     again = client.get("/console/main.js", headers={"If-None-Match": first.headers["etag"]})
@@ -54,7 +54,7 @@ def test_a_file_that_is_known_is_not_sent_again(client: httpx.Client) -> None:
     assert first.headers["cache-control"] == again.headers["cache-control"] == "no-cache"
 
 
-def test_a_slash_behind_it_leads_to_the_page(client: httpx.Client) -> None:
+def test_a_trailing_slash_redirects_to_the_page(client: httpx.Client) -> None:
     """The redirect is relative, so that it works behind any proxy."""
     response = client.get("/console/")
     assert response.headers["location"] == "../console"
@@ -64,19 +64,19 @@ def test_a_slash_behind_it_leads_to_the_page(client: httpx.Client) -> None:
 @pytest.mark.parametrize(
     "path", ["../config.py", "..%2fconfig.py", "%2e%2e/config.py", "nothing.js", "..%5cconfig.py", "%00"]
 )
-def test_nothing_else_is_served(client: httpx.Client, path: str) -> None:
+def test_unlisted_console_paths_are_404(client: httpx.Client, path: str) -> None:
     """Neither neighbouring files nor missing ones are served."""
     response = client.get(f"/console/{path}")
     assert response.status_code == 404, response.text
     assert response.json()["reason"] == "NO_SUCH_PATH"
 
 
-def test_the_console_can_be_switched_off(tmp_path: Path) -> None:
+def test_a_console_that_is_switched_off_is_404(tmp_path: Path) -> None:
     with serve_query(tmp_path, console=False) as client:
         assert client.get("/console").status_code == client.get("/console/main.js").status_code == 404
 
 
-def test_the_pages_own_links_need_nobody_else(client: httpx.Client) -> None:
+def test_the_console_page_has_only_relative_links(client: httpx.Client) -> None:
     """Every address in page and style is relative, and exists."""
     page = client.get("/console").text
     for address in re.findall(r'(?:src|href)="([^"#]+)"', page):
@@ -85,7 +85,7 @@ def test_the_pages_own_links_need_nobody_else(client: httpx.Client) -> None:
     assert "url(" not in (FOLDER / "style.css").read_text()
 
 
-def test_no_module_writes_html_or_runs_text() -> None:
+def test_no_console_module_writes_html_or_evaluates_text() -> None:
     """The policy forbids it as well; this test finds the place."""
     for path in FOLDER.glob("*.js"):
         found = re.search(
@@ -94,7 +94,7 @@ def test_no_module_writes_html_or_runs_text() -> None:
         assert found is None, f"{path.name}: {found}"
 
 
-def test_one_module_alone_asks_the_service() -> None:
+def test_only_one_console_module_calls_the_service() -> None:
     """Thus every request has the token."""
     asking = {
         path.name

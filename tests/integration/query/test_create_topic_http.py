@@ -34,7 +34,7 @@ def test_a_topic_is_created_once(client: httpx.Client) -> None:
     assert (other.status_code, other.json()["reason"]) == (409, "TOPIC_EXISTS")
 
 
-def test_a_topic_of_batches_is_created_by_its_attribute(client: httpx.Client) -> None:
+def test_a_batch_topic_is_created_by_its_attribute(client: httpx.Client) -> None:
     """The writer's default is the number of queues."""
     made = client.post("/v1/topics", json={"topic": "batches", "attributes": {"queue.type": "BatchCQ"}}).json()
     assert (made["queue_type"], made["read_queues"]) == ("BatchCQ", 4)
@@ -55,15 +55,13 @@ def test_a_created_topic_is_listed(client: httpx.Client) -> None:
         ({"topic": "TBW102"}, 403, "TOPIC_FORBIDDEN"),
     ],
 )
-def test_what_cannot_be_a_topic_is_refused(
-    client: httpx.Client, body: dict[str, object], status: int, reason: str
-) -> None:
+def test_an_invalid_topic_is_refused(client: httpx.Client, body: dict[str, object], status: int, reason: str) -> None:
     """Query service or writer refuse it with a reason."""
     response = client.post("/v1/topics", json=body)
     assert (response.status_code, response.json()["reason"]) == (status, reason)
 
 
-def test_without_a_writer_it_is_503(tmp_path: Path) -> None:
+def test_creating_a_topic_without_a_writer_is_503(tmp_path: Path) -> None:
     """The writer is not configured, or does not run."""
     for address in (None, "127.0.0.1:1"):
         with serve_query(tmp_path, writer_address=address, query_writer_timeout_ms=3_000) as client:

@@ -80,7 +80,7 @@ def many_queues(client: httpx.Client, topic: str) -> list[tuple[str, int]]:
 
 
 @QUEUE_TYPES
-def test_deleted_topic_is_unknown_to_every_query_process_at_once(
+def test_a_deleted_topic_is_unknown_to_every_query_process_immediately(
     stack: LocalStack, producer: Producer, readers: list[httpx.Client], queue_type: str
 ) -> None:
     topic, sent = filled(producer, readers, queue_type)
@@ -107,7 +107,7 @@ def test_deleted_topic_is_unknown_to_every_query_process_at_once(
 
 
 @QUEUE_TYPES
-def test_topic_created_again_begins_at_its_next_offset(
+def test_a_recreated_topic_begins_at_its_next_offset(
     stack: LocalStack, producer: Producer, readers: list[httpx.Client], queue_type: str
 ) -> None:
     """The pipeline has not dropped the old queue files yet."""
@@ -167,7 +167,7 @@ def test_topic_created_again_begins_at_its_next_offset(
             assert [(message.queue_offset, message.body) for message in consumer.poll(30)] == [(OLD, b"new")]
 
 
-def test_a_reader_that_saw_no_file_finds_a_queue_that_begins_above_0(tmp_path: Path) -> None:
+def test_a_reader_without_files_finds_a_queue_that_begins_above_0(tmp_path: Path) -> None:
     """Between the removal of a deleted topic's files and the first file of its successor."""
     store = BuiltStore(tmp_path)
     store.topic("orders")

@@ -87,7 +87,7 @@ def bounds_of(client: httpx.Client, topic: str) -> tuple[int, int]:
 
 @pytest.mark.parametrize("accept", FORMATS)
 @pytest.mark.parametrize("topic", ["orders", "batches"])
-def test_below_the_minimum_is_410_with_where_to_go_on(
+def test_a_pull_below_the_minimum_is_410_with_the_next_offset(
     root: Path, client: httpx.Client, topic: str, accept: str
 ) -> None:
     """This holds in every form; from next_offset on all remaining messages are there."""
@@ -129,7 +129,7 @@ class ExpiringBetween:
 )
 @pytest.mark.parametrize("topic", ["orders", "batches"])
 @pytest.mark.parametrize("offset", ["30", "earliest"])
-def test_files_that_go_between_look_up_and_read_are_never_an_error(
+def test_files_deleted_between_lookup_and_read_are_never_an_error(
     root: Path,
     client: httpx.Client,
     monkeypatch: pytest.MonkeyPatch,
@@ -153,7 +153,7 @@ def test_files_that_go_between_look_up_and_read_are_never_an_error(
             assert answer.json()["messages"][0]["queue_offset"] == first
 
 
-def test_files_that_go_while_many_queues_are_looked_at(
+def test_files_deleted_during_a_multi_pull_are_answered_per_queue(
     root: Path, client: httpx.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each queue is answered separately with its new bounds."""
@@ -168,7 +168,7 @@ def test_files_that_go_while_many_queues_are_looked_at(
 
 @pytest.mark.parametrize("path", ["at", "id"])
 @pytest.mark.parametrize("late", [False, True])
-def test_a_deleted_place_is_410(
+def test_a_lookup_of_a_deleted_offset_is_410(
     root: Path, client: httpx.Client, monkeypatch: pytest.MonkeyPatch, path: str, late: bool
 ) -> None:
     """The problem has the log's minimum, also if the file is removed during the lookup."""
@@ -192,7 +192,7 @@ def test_a_deleted_place_is_410(
 @pytest.mark.parametrize("semantics", ["tidemark", "rocketmq"])
 @pytest.mark.parametrize("boundary", ["lower", "upper"])
 @pytest.mark.parametrize("late", [False, True])
-def test_the_earliest_time_is_the_minimums(
+def test_the_earliest_time_gives_the_minimum_offset(
     root: Path,
     client: httpx.Client,
     monkeypatch: pytest.MonkeyPatch,
@@ -213,7 +213,7 @@ def test_the_earliest_time_is_the_minimums(
     assert answer["offset"] == answer["min_offset"] > 0
 
 
-def test_keys_of_deleted_messages_are_not_found_and_others_are(root: Path, client: httpx.Client) -> None:
+def test_only_keys_of_existing_messages_are_found(root: Path, client: httpx.Client) -> None:
     """A cursor within deleted messages continues at the minimum."""
     page = client.get("/v1/topics/orders/messages", params={"key": "k1", "limit": 2}).json()
     log_min = expire(root, 4)
@@ -227,7 +227,7 @@ def test_keys_of_deleted_messages_are_not_found_and_others_are(root: Path, clien
     assert len(scanned) == COUNT - bounds_of(client, "orders")[0]
 
 
-def test_a_group_below_the_minimum_is_told(root: Path, client: httpx.Client) -> None:
+def test_a_group_offset_below_the_minimum_is_reported(root: Path, client: httpx.Client) -> None:
     """The answer has the number of messages that expired unread; the lag counts existing ones."""
     path = "/v1/groups/billing/topics/{}/queues/0/offset"
     for topic, offset in (("orders", 10), ("batches", 239)):
@@ -243,7 +243,7 @@ def test_a_group_below_the_minimum_is_told(root: Path, client: httpx.Client) -> 
 
 
 @pytest.mark.parametrize("topic", ["orders", "batches"])
-def test_a_gap_in_a_queues_files_is_stepped_over(root: Path, client: httpx.Client, topic: str) -> None:
+def test_a_gap_in_the_queue_files_is_skipped(root: Path, client: httpx.Client, topic: str) -> None:
     """A reader that continues at next_offset gets every remaining message once."""
     unit_size, folder = (20, "consumequeue") if topic == "orders" else (46, "batchconsumequeue")
     units = 20 if topic == "orders" else 60  # messages of a file
@@ -264,7 +264,7 @@ def test_a_gap_in_a_queues_files_is_stepped_over(root: Path, client: httpx.Clien
 
 
 @pytest.mark.parametrize("topic", ["orders", "batches"])
-def test_a_gap_in_the_log_is_told_and_stepped_over(root: Path, client: httpx.Client, topic: str) -> None:
+def test_a_gap_in_the_log_is_reported_and_skipped(root: Path, client: httpx.Client, topic: str) -> None:
     """Records of a lost file are reported as skipped."""
     (root / "commitlog" / f"{3 * 8192:020d}").unlink()
     got: list[int] = []
@@ -283,7 +283,7 @@ def test_a_gap_in_the_log_is_told_and_stepped_over(root: Path, client: httpx.Cli
         assert sorted(got + skipped) == list(range(COUNT))
 
 
-def test_readers_of_every_kind_go_on_while_files_vanish(root: Path, client: httpx.Client) -> None:
+def test_readers_of_every_kind_continue_while_files_are_deleted(root: Path, client: httpx.Client) -> None:
     """Eight threads send every kind of request while files are removed: only 200, 404 and 410 occur."""
     stop = threading.Event()
     statuses: set[int] = set()
@@ -325,7 +325,7 @@ def test_readers_of_every_kind_go_on_while_files_vanish(root: Path, client: http
     assert {200, 410} <= statuses
 
 
-def test_an_idle_service_lets_go_of_deleted_files(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_idle_service_releases_deleted_files(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Otherwise the disk space is not freed until the next request."""
     monkeypatch.setattr(app, "close_deleted_files", functools.partial(close_deleted_files, every_s=0.05))
 

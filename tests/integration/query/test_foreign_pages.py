@@ -9,7 +9,7 @@ _OFFSET = "/v1/groups/billing/topics/orders/queues/0/offset"
 
 
 @pytest.mark.parametrize("site", ["cross-site", "same-site"])
-def test_a_foreign_page_changes_nothing(client: httpx.Client, site: str) -> None:
+def test_a_cross_site_page_changes_nothing(client: httpx.Client, site: str) -> None:
     """A form or a script may send such a request without being allowed to read the response."""
     headers = {"Sec-Fetch-Site": site, "Origin": "https://evil.example", "Content-Type": "text/plain"}
     for method, path, body in (
@@ -24,6 +24,6 @@ def test_a_foreign_page_changes_nothing(client: httpx.Client, site: str) -> None
 
 
 @pytest.mark.parametrize("headers", [{}, {"Sec-Fetch-Site": "same-origin"}, {"Sec-Fetch-Site": "none"}])
-def test_programs_and_the_console_do(client: httpx.Client, headers: dict[str, str]) -> None:
+def test_programs_and_the_console_can_change_offsets(client: httpx.Client, headers: dict[str, str]) -> None:
     """A program that is no browser does not send these headers."""
     assert client.put(_OFFSET, json={"offset": 3}, headers=headers).status_code == 200

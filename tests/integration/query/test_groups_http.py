@@ -20,7 +20,7 @@ pytestmark = pytest.mark.integration
 OFFSET = "/v1/groups/billing/topics/orders/queues/0/offset"
 
 
-def test_an_offset_is_kept_with_its_lag(built: BuiltStore, client: httpx.Client) -> None:
+def test_an_offset_is_stored_and_returned_with_its_lag(built: BuiltStore, client: httpx.Client) -> None:
     """It is answered when it is durable; the file has it under topic@group."""
     assert client.get(OFFSET).json()["reason"] == "NOT_FOUND"
     answer = client.put(OFFSET, json={"offset": 7})
@@ -43,14 +43,14 @@ def test_an_offset_is_kept_with_its_lag(built: BuiltStore, client: httpx.Client)
     assert client.get("/v1/groups/nobody").status_code == 404
 
 
-def test_offsets_outlive_the_process(built: BuiltStore) -> None:
+def test_offsets_survive_a_restart_of_the_process(built: BuiltStore) -> None:
     with serve_query(built.root) as client:
         client.put(OFFSET, json={"offset": 4})
     with serve_query(built.root) as client:
         assert client.get(OFFSET).json()["offset"] == 4
 
 
-def test_a_brokers_file_is_read(built: BuiltStore) -> None:
+def test_an_offsets_file_of_a_broker_is_read(built: BuiltStore) -> None:
     """Queue ids have no quotes, and the backup is read if the file itself is broken (docs/format.md §9)."""
     path = built.root / "config" / "consumerOffset.json"
     path.write_bytes(b'{"offsetTable":{"orders@billing":{0:3,1:5}}')
@@ -61,7 +61,7 @@ def test_a_brokers_file_is_read(built: BuiltStore) -> None:
     assert load_config(path)["offsetTable"] == {"orders@billing": {"0": 9, "1": 5}}
 
 
-def test_one_process_owns_them(built: BuiltStore, client: httpx.Client) -> None:
+def test_only_one_process_writes_the_offsets(built: BuiltStore, client: httpx.Client) -> None:
     """A second one reads the file and refuses to write; it takes over when the first one has ended."""
     with serve_query(built.root) as second:
         client.put(OFFSET, json={"offset": 6})
@@ -73,7 +73,7 @@ def test_one_process_owns_them(built: BuiltStore, client: httpx.Client) -> None:
     assert client.get(OFFSET).json()["offset"] == 6
 
 
-def test_many_puts_share_their_writes(built: BuiltStore, client: httpx.Client) -> None:
+def test_many_offset_puts_share_writes(built: BuiltStore, client: httpx.Client) -> None:
     """All of 200 concurrent ones are in the file when they are answered."""
 
     def put(first: int) -> None:
@@ -95,13 +95,13 @@ def test_many_puts_share_their_writes(built: BuiltStore, client: httpx.Client) -
 @pytest.mark.parametrize(
     "path", ["/v1/groups/g/topics/nope/queues/0/offset", "/v1/groups/g/topics/orders/queues/2/offset"]
 )
-def test_an_offset_needs_a_queue(client: httpx.Client, path: str) -> None:
+def test_an_offset_of_an_unknown_queue_is_404(client: httpx.Client, path: str) -> None:
     assert client.put(path, json={"offset": 1}).status_code == 404
     assert client.get(path).status_code == 404
 
 
 @pytest.mark.parametrize("path", [OFFSET, "/v1/groups/billing/offsets"])
-def test_offset_above_the_end_needs_force(client: httpx.Client, path: str) -> None:
+def test_an_offset_above_the_end_needs_force(client: httpx.Client, path: str) -> None:
     """One offset, and several: none is set. The end itself is allowed, and an offset below the minimum."""
 
     def body(offset: int, **more: bool) -> dict[str, object]:
@@ -121,7 +121,7 @@ def test_offset_above_the_end_needs_force(client: httpx.Client, path: str) -> No
     assert client.get(OFFSET).json()["offset"] == 11
 
 
-def test_member_never_commits_beyond_the_end(client: httpx.Client) -> None:
+def test_a_member_cannot_commit_beyond_the_end(client: httpx.Client) -> None:
     joined = client.post("/v1/groups/billing/members", json={"topics": ["orders"]}).json()
     commit = {"member_id": joined["member_id"], "generation": joined["generation"]}
     for offset, status in ((10, 200), (11, 422)):
@@ -130,7 +130,9 @@ def test_member_never_commits_beyond_the_end(client: httpx.Client) -> None:
     assert client.get(OFFSET).json()["offset"] == 10
 
 
-def test_offset_of_a_committed_message_is_set_before_it_is_visible(built: BuiltStore, client: httpx.Client) -> None:
+def test_the_offset_of_a_committed_message_can_be_set_before_it_is_visible(
+    built: BuiltStore, client: httpx.Client
+) -> None:
     """A producer knows its offset from the acknowledgement, while the watermark still lags."""
     built.append("orders", b"committed")
     commit_up_to(built, built.end)

@@ -53,7 +53,7 @@ def raw(message: dict[str, object]) -> bytes | object:
 
 
 @pytest.mark.parametrize("form", ["pull", "ndjson", "by key", "many queues", "scan"])
-def test_page_with_odd_bodies_is_readable(client: httpx.Client, odd: list[bytes], form: str) -> None:
+def test_a_json_page_with_unusual_bodies_is_readable(client: httpx.Client, odd: list[bytes], form: str) -> None:
     path, params = "/v1/topics/odd/queues/0/messages", {"offset": "0", "body_encoding": "json"}
     if form == "pull":
         messages = json.loads(client.get(path, params=params).content)["messages"]
@@ -74,7 +74,7 @@ def test_page_with_odd_bodies_is_readable(client: httpx.Client, odd: list[bytes]
     assert [raw(message) for message in messages] == expected
 
 
-def test_client_reads_pages_with_odd_bodies(client: httpx.Client, odd: list[bytes]) -> None:
+def test_the_client_reads_pages_with_unusual_bodies(client: httpx.Client, odd: list[bytes]) -> None:
     with Query(str(client.base_url)) as query:
         assert len(query.pull("odd", 0, 0, body_encoding="json")["messages"]) == len(odd)
         assert len(query.by_key("odd", "k", body_encoding="json", limit=100)["messages"]) == len(odd)

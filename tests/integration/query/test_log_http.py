@@ -36,7 +36,7 @@ def answer(client: httpx.Client, path: str, **arguments: int) -> Any:
     return response.json()
 
 
-def test_the_log_tells_its_files_and_how_far_it_is(rolled: BuiltStore) -> None:
+def test_the_log_answer_has_files_and_end_offsets(rolled: BuiltStore) -> None:
     """The flushed offset is null, because no writer runs."""
     with serve_query(rolled.root) as client:
         log = answer(client, "/v1/log")
@@ -47,7 +47,7 @@ def test_the_log_tells_its_files_and_how_far_it_is(rolled: BuiltStore) -> None:
     assert log["watermark"]["physical_offset"] == rolled.end
 
 
-def test_pages_of_files_lead_on(rolled: BuiltStore) -> None:
+def test_pages_of_log_files_link_to_the_next(rolled: BuiltStore) -> None:
     with serve_query(rolled.root) as client:
         first = answer(client, "/v1/log", limit=2)
         second = answer(client, "/v1/log", **{"from": first["next_from"]})
@@ -55,7 +55,7 @@ def test_pages_of_files_lead_on(rolled: BuiltStore) -> None:
     assert second["next_from"] is None
 
 
-def test_a_real_writer_tells_how_far_it_has_flushed(tmp_path: Path) -> None:
+def test_a_running_writer_reports_its_flushed_offset(tmp_path: Path) -> None:
     """In flush mode sync it has flushed all answered messages."""
     with RunningWriter(tmp_path / "store") as writer:
         writer.append("orders", messages=commit_log_pb2.MessageList(messages=[commit_log_pb2.Message(body=b"hello")]))
@@ -64,7 +64,7 @@ def test_a_real_writer_tells_how_far_it_has_flushed(tmp_path: Path) -> None:
     assert log["written_offset"] == log["flushed_offset"] == log["committed_offset"] > 0
 
 
-def test_records_are_those_that_were_appended(rolled: BuiltStore) -> None:
+def test_the_record_list_has_the_appended_records(rolled: BuiltStore) -> None:
     """Page by page, the records and blank ends are the whole log."""
     records: list[dict[str, Any]] = []
     with serve_query(rolled.root) as client:
@@ -79,7 +79,7 @@ def test_records_are_those_that_were_appended(rolled: BuiltStore) -> None:
     assert {record["kind"] for record in records} == {"V1", "BLANK"}
 
 
-def test_bytes_are_those_of_the_file(rolled: BuiltStore) -> None:
+def test_log_bytes_equal_those_of_the_file(rolled: BuiltStore) -> None:
     """A range ends with its file."""
     with serve_query(rolled.root) as client:
         found = answer(client, "/v1/log/bytes", **{"from": FILE_SIZE - 10, "size": 100})
@@ -88,13 +88,13 @@ def test_bytes_are_those_of_the_file(rolled: BuiltStore) -> None:
     assert (found["size"], found["file_start"]) == (10, 0)
 
 
-def test_one_request_gets_no_more_bytes_than_the_setting_says(rolled: BuiltStore) -> None:
+def test_one_request_returns_at_most_the_configured_bytes(rolled: BuiltStore) -> None:
     with serve_query(rolled.root, query_max_log_bytes=7) as client:
         assert answer(client, "/v1/log/bytes", **{"from": 0, "size": 100})["size"] == 7
 
 
 @pytest.mark.parametrize("path", ["/v1/log/records", "/v1/log/bytes"])
-def test_above_what_is_committed_is_416(rolled: BuiltStore, path: str) -> None:
+def test_a_log_read_above_the_committed_offset_is_416(rolled: BuiltStore, path: str) -> None:
     """At its end there is nothing yet; bytes of the file after it are never shown."""
     with serve_query(rolled.root) as client:
         at_end = answer(client, path, **{"from": rolled.end})
@@ -105,7 +105,7 @@ def test_above_what_is_committed_is_416(rolled: BuiltStore, path: str) -> None:
 
 
 @pytest.mark.parametrize("path", ["/v1/log/records", "/v1/log/bytes"])
-def test_below_the_logs_minimum_is_410(rolled: BuiltStore, path: str) -> None:
+def test_a_log_read_below_the_minimum_is_410(rolled: BuiltStore, path: str) -> None:
     """Retention has removed the first file."""
     (rolled.root / "commitlog" / f"{0:020d}").unlink()
     with serve_query(rolled.root) as client:

@@ -25,7 +25,7 @@ def get(client: httpx.Client, path: str, **params: Any) -> Any:
     return response.json()
 
 
-def test_a_message_by_place_and_by_id(built: BuiltStore, client: httpx.Client) -> None:
+def test_a_message_is_returned_by_offset_and_by_id(built: BuiltStore, client: httpx.Client) -> None:
     """The answer is always a list: an inner batch is one record and several messages."""
     record = built.append("orders", b"last")
     built.publish()
@@ -39,7 +39,7 @@ def test_a_message_by_place_and_by_id(built: BuiltStore, client: httpx.Client) -
     assert [message["queue_offset"] for message in elements] == [0, 1, 2]
 
 
-def test_each_message_of_a_batch_has_its_own_id_in_every_form(built: BuiltStore, client: httpx.Client) -> None:
+def test_each_message_of_a_batch_has_its_own_id_in_every_format(built: BuiltStore, client: httpx.Client) -> None:
     """The id is its own UNIQ_KEY, or its number in the batch, never the wrapper's key; all forms agree."""
     built.append_batch("batches", [(b"c0", {"UNIQ_KEY": "own"}, 0), (b"c1", {}, 0)], {"UNIQ_KEY": "wrapper"})
     built.publish()
@@ -64,7 +64,7 @@ def test_each_message_of_a_batch_has_its_own_id_in_every_form(built: BuiltStore,
     assert [message["message_id"] for message in theirs] == [None, None, None, "own", None]
 
 
-def test_a_lookup_waits_for_what_is_to_come(built: BuiltStore, client: httpx.Client) -> None:
+def test_a_lookup_waits_for_an_invisible_message(built: BuiltStore, client: httpx.Client) -> None:
     """Without waiting it is 404 NOT_YET_VISIBLE, with waiting the message; NOT_FOUND comes at once."""
     record = built.append("orders", b"soon")
     path = f"/v1/messages/at/{record.physical_offset}"
@@ -76,7 +76,7 @@ def test_a_lookup_waits_for_what_is_to_come(built: BuiltStore, client: httpx.Cli
     assert (response.status_code, response.json()["reason"]) == (404, "NOT_FOUND")
 
 
-def test_a_damaged_message_is_told(built: BuiltStore, client: httpx.Client) -> None:
+def test_a_damaged_message_is_reported_by_a_lookup(built: BuiltStore, client: httpx.Client) -> None:
     """A lookup by position fails; a pull skips it and reports it."""
     record = built.append("orders", b"wrong", {"KEYS": "bad"})
     built.publish()
@@ -89,7 +89,7 @@ def test_a_damaged_message_is_told(built: BuiltStore, client: httpx.Client) -> N
     assert [skip["reason"] for skip in get(client, "/v1/topics/orders/messages", key="bad")["skipped"]] == ["BODY_CRC"]
 
 
-def test_by_key_page_by_page(built: BuiltStore, client: httpx.Client) -> None:
+def test_a_key_search_is_paged_by_cursor(built: BuiltStore, client: httpx.Client) -> None:
     """Cursors work while messages are appended, and belong to their search."""
     for number in range(5):
         built.append("orders", f"a{number}".encode(), {"KEYS": "all", "UNIQ_KEY": f"u{number}"}, queue_id=number % 2)
@@ -111,7 +111,7 @@ def test_by_key_page_by_page(built: BuiltStore, client: httpx.Client) -> None:
     assert (response.status_code, response.json()["reason"]) == (422, "ARGUMENT_ILLEGAL")
 
 
-def test_a_topic_by_store_time(built: BuiltStore, client: httpx.Client) -> None:
+def test_a_search_by_store_time_returns_all_queues_in_log_order(built: BuiltStore, client: httpx.Client) -> None:
     """Without a key all messages of both queues come in the order of the log; the last page has no cursor."""
     middle = built.append("orders", b"other", queue_id=1)
     built.publish()
@@ -128,7 +128,7 @@ def test_a_topic_by_store_time(built: BuiltStore, client: httpx.Client) -> None:
     assert [message["body"] for message in late["messages"]] == ["other"]
 
 
-def test_times_in_both_notations(built: BuiltStore, client: httpx.Client) -> None:
+def test_times_are_accepted_as_milliseconds_and_rfc_3339(built: BuiltStore, client: httpx.Client) -> None:
     """Epoch milliseconds and RFC 3339 are equivalent; a `+` need not be percent-encoded."""
     record = built.append("orders", b"x", at_ms=1_700_000_100_000)
     built.publish()
@@ -142,7 +142,7 @@ def test_times_in_both_notations(built: BuiltStore, client: httpx.Client) -> Non
     assert (beyond["offset"], beyond["store_timestamp_ms"]) == (11, None)
 
 
-def test_topics_and_queues(built: BuiltStore, client: httpx.Client) -> None:
+def test_topics_and_queues_have_types_and_bounds(built: BuiltStore, client: httpx.Client) -> None:
     """The answer has types and bounds; a new topic is there at once."""
     topics = {topic["topic"]: topic for topic in get(client, "/v1/topics")["topics"]}
     assert {name: topic["queue_type"] for name, topic in topics.items()} == {"orders": "SimpleCQ", "batches": "BatchCQ"}
@@ -158,7 +158,7 @@ def test_topics_and_queues(built: BuiltStore, client: httpx.Client) -> None:
     assert get(client, "/v1/topics/%25RETRY%25group")["topic"] == "%RETRY%group"
 
 
-def test_status_watermark_and_metrics(built: BuiltStore, client: httpx.Client) -> None:
+def test_status_watermark_and_metrics_are_served(built: BuiltStore, client: httpx.Client) -> None:
     """These are an operator's endpoints."""
     status = get(client, "/v1/status")
     assert status["watermark"]["physical_offset"] == built.end
@@ -176,7 +176,7 @@ def test_status_watermark_and_metrics(built: BuiltStore, client: httpx.Client) -
     assert 'path="/v1/topics/{topic}/queues/{queue_id}/messages",status="200"' in metrics
 
 
-def test_status_tells_what_a_person_asks_at_night(built: BuiltStore, client: httpx.Client) -> None:
+def test_status_has_disk_forecast_newest_damage_and_lagging_groups(built: BuiltStore, client: httpx.Client) -> None:
     """It has the time until the disk is full, the newest damage, and the groups that lag most; null if unknown."""
     status = get(client, "/v1/status")
     assert (status["pipeline"]["behind_since_ms"], status["newest_corruption"]) == (None, None)
@@ -195,7 +195,7 @@ def test_status_tells_what_a_person_asks_at_night(built: BuiltStore, client: htt
     assert status["groups"] == {"count": 3, "most_lag": [{"group": "slow", "lag": 8}, {"group": "fast", "lag": 1}]}
 
 
-def test_status_tells_no_lag_where_there_are_too_many_offsets(built: BuiltStore) -> None:
+def test_status_omits_the_lag_above_the_offset_limit(built: BuiltStore) -> None:
     """The status is polled often, and must be cheap."""
     with serve_query(built.root, query_max_status_offsets=1) as client:
         for queue_id, lags in ((0, [{"group": "slow", "lag": 10}]), (1, None)):
@@ -204,7 +204,7 @@ def test_status_tells_no_lag_where_there_are_too_many_offsets(built: BuiltStore)
             assert get(client, "/v1/status")["groups"] == {"count": 1, "most_lag": lags}
 
 
-def test_corruptions_are_told_once(built: BuiltStore, client: httpx.Client) -> None:
+def test_corruptions_are_listed_once(built: BuiltStore, client: httpx.Client) -> None:
     """All ledgers are merged, ascending, page by page; a line that a crash cut off is ignored."""
     entry = {"size": 9, "reason": "BODY_CRC", "topic": "orders", "queue_id": 0, "queue_offset": 1, "found_ms": 5}
     folder = built.root / "tidemark" / "indexer"
@@ -242,7 +242,7 @@ def test_a_read_only_store_is_served(built: BuiltStore) -> None:
     assert sorted(built.root.rglob("*")) == before
 
 
-def test_requests_beside_each_other(built: BuiltStore, client: httpx.Client) -> None:
+def test_concurrent_requests_are_answered_correctly(built: BuiltStore, client: httpx.Client) -> None:
     """Many run concurrently while messages arrive: every answer is right."""
     failures: list[str] = []
     stop = time.monotonic() + 1.5

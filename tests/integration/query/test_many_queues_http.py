@@ -75,7 +75,7 @@ def test_each_queue_is_answered_as_by_a_pull_of_its_own(client: httpx.Client) ->
 
 
 @pytest.mark.parametrize("accept", ["application/octet-stream", "application/vnd.apache.arrow.stream"])
-def test_other_forms_are_parts(client: httpx.Client, accept: str) -> None:
+def test_a_multi_pull_in_other_formats_is_multipart(client: httpx.Client, accept: str) -> None:
     """Headers and bytes are those of a pull of this queue."""
     response = client.post("/v1/pull", json={"queues": ALL}, headers={"Accept": accept})
     assert response.headers["Tidemark-Looked-At"] == "3"
@@ -96,7 +96,7 @@ def test_other_forms_are_parts(client: httpx.Client, accept: str) -> None:
         assert len(told) == sum(name.startswith("tidemark-") for name in own.headers)
 
 
-def test_nothing_anywhere(client: httpx.Client) -> None:
+def test_a_multi_pull_without_messages_is_empty(client: httpx.Client) -> None:
     """The status is 204 in the other forms, because a MIME body needs at least one part."""
     queues = [queue("orders", 0, 10), queue("orders", 1, 0)]
     assert pull(client, queues) == {"store": "tidemark-0", "looked_at": 2, "answers": []}
@@ -104,7 +104,7 @@ def test_nothing_anywhere(client: httpx.Client) -> None:
     assert (response.status_code, response.content, response.headers["Tidemark-Looked-At"]) == (204, b"", "2")
 
 
-def test_earliest_and_latest_are_told(client: httpx.Client) -> None:
+def test_earliest_and_latest_are_answered_with_their_offsets(client: httpx.Client) -> None:
     """They are answered even without messages: otherwise a repeated request by name would skip new messages.
 
     They do not wait.
@@ -117,7 +117,7 @@ def test_earliest_and_latest_are_told(client: httpx.Client) -> None:
     assert bodies(answer) == {("orders", 0): ["m0"]}
 
 
-def test_an_offset_may_be_text(client: httpx.Client) -> None:
+def test_a_numeric_offset_may_be_a_string(client: httpx.Client) -> None:
     """The path's arguments allow the same."""
     assert bodies(pull(client, [queue("orders", 0, "9")])) == {("orders", 0): ["m9"]}
 
@@ -125,7 +125,7 @@ def test_an_offset_may_be_text(client: httpx.Client) -> None:
 # -- limits -----------------------------------------------------------------------------------------------------------
 
 
-def test_limits_are_of_all_queues_together(built: BuiltStore, client: httpx.Client) -> None:
+def test_limits_apply_to_all_queues_together(built: BuiltStore, client: httpx.Client) -> None:
     """Queues are read in the requested order; the others were not read, and have no answer."""
     queues = [queue("orders", 0, 0), queue("batches", 0, 0), queue("orders", 1, 0)]
     answer = pull(client, queues, max_messages=11)
@@ -142,7 +142,7 @@ def test_limits_are_of_all_queues_together(built: BuiltStore, client: httpx.Clie
     assert [len(one["messages"]) for one in answer["answers"]] == [10, 3]
 
 
-def test_what_was_not_looked_at_is_there_next_time(built: BuiltStore, client: httpx.Client) -> None:
+def test_queues_that_were_not_read_are_answered_next_time(built: BuiltStore, client: httpx.Client) -> None:
     """A client that continues with the returned offsets gets everything once, with any limits."""
     built.topic("many", queues=30)
     for number in range(300):
@@ -163,7 +163,7 @@ def test_what_was_not_looked_at_is_there_next_time(built: BuiltStore, client: ht
     assert sorted(map(int, got)) == list(range(300))
 
 
-def test_bodies_that_grow_end_an_answer(tmp_path: Path) -> None:
+def test_decompressed_bodies_limit_a_multi_pull(tmp_path: Path) -> None:
     """Decompressed, each queue fits into the limit; all of them together would be many times larger."""
     store = BuiltStore(tmp_path / "store")
     store.topic("bombs", queues=5)
@@ -218,13 +218,13 @@ def test_a_queue_that_is_refused_does_not_stop_the_others(client: httpx.Client) 
         ([], 422, "body"),
     ],
 )
-def test_bad_requests(client: httpx.Client, body: Any, status: int, where: str) -> None:
+def test_invalid_multi_pulls_are_refused(client: httpx.Client, body: Any, status: int, where: str) -> None:
     response = client.post("/v1/pull", json=body)
     assert response.status_code == status
     assert where in response.json()["detail"]
 
 
-def test_too_many_queues(built: BuiltStore) -> None:
+def test_a_multi_pull_of_too_many_queues_is_refused(built: BuiltStore) -> None:
     with serve_query(built.root, query_max_pull_queues=2) as client:
         response = client.post("/v1/pull", json={"queues": ALL})
         assert (response.status_code, response.json()["reason"]) == (422, "ARGUMENT_ILLEGAL")
@@ -236,7 +236,7 @@ def test_too_many_queues(built: BuiltStore) -> None:
 # -- waiting ----------------------------------------------------------------------------------------------------------
 
 
-def test_what_comes_to_any_queue_ends_the_wait(built: BuiltStore, client: httpx.Client) -> None:
+def test_a_message_in_any_queue_ends_the_wait(built: BuiltStore, client: httpx.Client) -> None:
     """Only this queue has an answer."""
     queues = [queue("orders", 0, 10), queue("orders", 1, 0), queue("batches", 0, 3)]
     thread, answers = in_background(lambda: pull(client, queues, wait_ms=20_000))
@@ -252,7 +252,7 @@ def test_what_comes_to_any_queue_ends_the_wait(built: BuiltStore, client: httpx.
     assert answered - published < 5
 
 
-def test_what_no_tag_matches_does_not_end_the_wait(built: BuiltStore, client: httpx.Client) -> None:
+def test_a_message_of_another_tag_does_not_end_the_wait(built: BuiltStore, client: httpx.Client) -> None:
     """At the end of the wait, the offset up to which nothing matched is returned."""
     queues = [queue("orders", 0, 9), queue("orders", 1, 0)]
     thread, answers = in_background(lambda: pull(client, queues, wait_ms=1_500, tag=["C"]))
@@ -269,7 +269,7 @@ def test_what_no_tag_matches_does_not_end_the_wait(built: BuiltStore, client: ht
     ]
 
 
-def test_waiting_ends_without_messages(client: httpx.Client) -> None:
+def test_a_wait_without_messages_ends_at_its_limit(client: httpx.Client) -> None:
     began = time.monotonic()
     assert pull(client, [queue("orders", 0, 10), queue("orders", 1, 0)], wait_ms=300)["answers"] == []
     assert 0.3 <= time.monotonic() - began < 5

@@ -105,7 +105,7 @@ def test_a_join_is_answered_with_queues_and_offsets(client: httpx.Client) -> Non
     }  # fmt: skip
 
 
-def test_two_members_share_once_the_first_has_let_go(client: httpx.Client) -> None:
+def test_two_members_share_the_queues_after_the_first_releases_them(client: httpx.Client) -> None:
     """The second member waits for the first; then each has half."""
     a = Consumer(client, "a")
     b = Consumer(client, "b")
@@ -117,7 +117,7 @@ def test_two_members_share_once_the_first_has_let_go(client: httpx.Client) -> No
     assert a.told["generation"] == b.told["generation"]
 
 
-def test_a_third_joins_without_a_queue_ever_held_by_two(client: httpx.Client) -> None:
+def test_a_third_member_joins_without_a_queue_held_twice(client: httpx.Client) -> None:
     """This is checked after every step, in the server's record and in the members' own."""
     members: list[Consumer] = []
 
@@ -148,7 +148,7 @@ def test_a_moved_queue_is_committed_before_it_goes(client: httpx.Client) -> None
     assert {one["queue_id"]: one["offset"] for one in b.told["assigned"]} == {3: None, 4: 33, 5: None}
 
 
-def test_who_leaves_sets_its_queues_free(client: httpx.Client) -> None:
+def test_a_leaving_member_releases_its_queues(client: httpx.Client) -> None:
     """They are free at once; an unknown member may leave as well."""
     a = Consumer(client, "a")
     b = Consumer(client, "b")
@@ -159,7 +159,7 @@ def test_who_leaves_sets_its_queues_free(client: httpx.Client) -> None:
     assert client.delete("/v1/groups/nobody/members/a").status_code == 204
 
 
-def test_a_replaced_member_cannot_take_its_successor_along(client: httpx.Client) -> None:
+def test_a_replaced_member_cannot_remove_its_successor(client: httpx.Client) -> None:
     """The replaced member leaves with the generation that it knows."""
     old = Consumer(client, "a")
     new = Consumer(client, "a")
@@ -169,7 +169,7 @@ def test_a_replaced_member_cannot_take_its_successor_along(client: httpx.Client)
     assert client.get(GROUP).status_code == 404
 
 
-def test_a_session_that_ends_sets_queues_free(client: httpx.Client) -> None:
+def test_an_expired_session_releases_its_queues(client: httpx.Client) -> None:
     """A GET shows it, the other member gets them, and the late commit gets 409 and changes nothing."""
     late = Consumer(client, "a", session_timeout_ms=1000)
     other = Consumer(client, "b")
@@ -188,7 +188,7 @@ def test_a_session_that_ends_sets_queues_free(client: httpx.Client) -> None:
     assert other.told["assigned"][0]["offset"] == 3
 
 
-def test_a_timer_finds_ended_sessions(client: httpx.Client) -> None:
+def test_a_timer_removes_expired_sessions(client: httpx.Client) -> None:
     """Metrics show it without a request for the group."""
     Consumer(client, "a", session_timeout_ms=1000)
     deadline = time.monotonic() + 10
@@ -197,7 +197,7 @@ def test_a_timer_finds_ended_sessions(client: httpx.Client) -> None:
         time.sleep(0.02)
 
 
-def test_a_living_members_id_is_taken_over(client: httpx.Client) -> None:
+def test_a_join_with_the_id_of_a_live_member_replaces_it(client: httpx.Client) -> None:
     """The last one to join has it; the older one can neither commit nor renew its session."""
     old = Consumer(client, "a")
     new = Consumer(client, "a")
@@ -208,7 +208,7 @@ def test_a_living_members_id_is_taken_over(client: httpx.Client) -> None:
     assert new.commit((0, 2)).status_code == 200
 
 
-def test_many_offsets_are_set_together(built: BuiltStore, client: httpx.Client) -> None:
+def test_many_offsets_are_committed_in_one_request(built: BuiltStore, client: httpx.Client) -> None:
     """They are in one write of the file; the answer has each one's bounds."""
     a = Consumer(client, "a")
     answer = a.commit(*((queue_id, queue_id + 1) for queue_id in range(6)))
@@ -222,7 +222,7 @@ def test_many_offsets_are_set_together(built: BuiltStore, client: httpx.Client) 
     assert stored["dataVersion"]["counter"] == 1
 
 
-def test_one_foreign_queue_refuses_them_all(client: httpx.Client) -> None:
+def test_a_commit_with_one_foreign_queue_is_refused_completely(client: httpx.Client) -> None:
     """If one queue is not held, nothing of the commit is written."""
     a = Consumer(client, "a")
     Consumer(client, "b")
@@ -232,7 +232,7 @@ def test_one_foreign_queue_refuses_them_all(client: httpx.Client) -> None:
     assert offset_of(client, 0) is None
 
 
-def test_only_the_generation_told_last_may_commit(client: httpx.Client) -> None:
+def test_only_the_last_generation_can_commit(client: httpx.Client) -> None:
     """An older one is refused, and the facts have the current one."""
     a = Consumer(client, "a")
     Consumer(client, "b")
@@ -246,7 +246,7 @@ def test_only_the_generation_told_last_may_commit(client: httpx.Client) -> None:
     assert offset_of(client) == 1
 
 
-def test_a_reset_is_refused_while_members_live(client: httpx.Client) -> None:
+def test_a_reset_is_refused_while_the_group_has_members(client: httpx.Client) -> None:
     """This holds for one or many offsets; after all members have left, the reset succeeds."""
     single, many = f"{GROUP}/topics/orders/queues/0/offset", f"{GROUP}/offsets"
     offsets = [{"topic": "orders", "queue_id": queue_id, "offset": 4} for queue_id in range(2)]
@@ -285,7 +285,7 @@ def test_an_orderly_restart_keeps_members(built: BuiltStore) -> None:
     "left",
     [b"{", b"[]", b"{}", b'{"version": 1, "boot_id": "of another start of the machine", "groups": {"billing": {}}}'],
 )
-def test_a_table_that_does_not_hold_is_not_used(built: BuiltStore, left: bytes) -> None:
+def test_an_invalid_members_file_is_discarded(built: BuiltStore, left: bytes) -> None:
     """It is torn, of another version, or from an earlier boot: members join again."""
     with serve_query(built.root) as client:
         before = Consumer(client, "a")
@@ -300,7 +300,7 @@ def members_file(built: BuiltStore) -> Path:
     return built.root / "tidemark" / "query" / "members.json"
 
 
-def test_a_kill_keeps_offsets_and_forgets_members(built: BuiltStore) -> None:
+def test_a_kill_keeps_offsets_and_drops_members(built: BuiltStore) -> None:
     """Members join again, in a greater generation, and continue at the group's offsets."""
     with serve_query(built.root) as client:
         before = Consumer(client, "a")
@@ -330,7 +330,7 @@ def test_another_process_takes_over(built: BuiltStore) -> None:
             assert after.told["generation"] > member.told["generation"]
 
 
-def test_one_process_keeps_the_groups(built: BuiltStore, client: httpx.Client) -> None:
+def test_only_one_process_serves_the_groups(built: BuiltStore, client: httpx.Client) -> None:
     """Another process answers 503, returns offsets, and reports that it does not know the members."""
     a = Consumer(client, "a")
     a.commit((0, 2))
@@ -346,7 +346,7 @@ def test_one_process_keeps_the_groups(built: BuiltStore, client: httpx.Client) -
         assert second.get("/v1/groups").json()["groups"][0]["members"] is None
 
 
-def test_topics_and_queues_that_come_later_are_found(built: BuiltStore, client: httpx.Client) -> None:
+def test_topics_and_queues_created_later_are_found(built: BuiltStore, client: httpx.Client) -> None:
     """They are found at the next heartbeat, in a new generation."""
     a = Consumer(client, "a", topics=["later", "orders"])
     first = a.told["generation"]
@@ -358,7 +358,7 @@ def test_topics_and_queues_that_come_later_are_found(built: BuiltStore, client: 
     assert (len(a.told["assigned"]), a.told["unknown_topics"], a.told["generation"]) == (8, [], first + 1)
 
 
-def test_queues_by_consistent_hash(client: httpx.Client) -> None:
+def test_queues_are_assigned_by_consistent_hash(client: httpx.Client) -> None:
     """Every queue has one holder; a second strategy is refused."""
     members = [Consumer(client, name, strategy="consistent_hash") for name in ("a", "b", "c")]
     for _ in range(3):
@@ -384,7 +384,7 @@ def test_a_group_shows_its_members(client: httpx.Client) -> None:
     ]
 
 
-def test_metrics_of_groups(client: httpx.Client) -> None:
+def test_group_metrics_are_served(client: httpx.Client) -> None:
     """They are members, generation, rebalances and refused commits."""
     a = Consumer(client, "a")
     assert a.commit((17, 1)).status_code == 409
@@ -394,7 +394,7 @@ def test_metrics_of_groups(client: httpx.Client) -> None:
     assert metric(client, "tidemark_query_fenced_commits_total") == 1
 
 
-def test_limits_are_told(built: BuiltStore) -> None:
+def test_requests_above_the_group_limits_are_refused(built: BuiltStore) -> None:
     """There are limits of members, groups, topics and queues of a commit."""
     limits = {
         "query_max_groups": 1, "query_max_group_members": 1, "query_max_member_topics": 2, "query_max_commit_queues": 2,
@@ -419,7 +419,7 @@ def test_limits_are_told(built: BuiltStore) -> None:
         {"topics": ["orders"], "member_id": "a\n"}, {"topics": ["orders"], "x": 1},
     ],
 )  # fmt: skip
-def test_joins_that_are_none(client: httpx.Client, wrong: dict[str, Any]) -> None:
+def test_invalid_joins_are_refused(client: httpx.Client, wrong: dict[str, Any]) -> None:
     assert reason_of(client.post(MEMBERS, json=wrong)) == (422, "ARGUMENT_ILLEGAL")
     assert client.get(GROUP).status_code == 404
 
@@ -436,19 +436,19 @@ def test_joins_that_are_none(client: httpx.Client, wrong: dict[str, Any]) -> Non
         {"generation": 1, "offsets": [{"topic": "orders", "queue_id": 0, "offset": 1}]},
     ],
 )  # fmt: skip
-def test_commits_that_are_none(client: httpx.Client, wrong: dict[str, Any]) -> None:
+def test_invalid_commits_are_refused(client: httpx.Client, wrong: dict[str, Any]) -> None:
     assert reason_of(client.put(f"{GROUP}/offsets", json=wrong)) == (422, "ARGUMENT_ILLEGAL")
 
 
 @pytest.mark.parametrize(
     "body", [{}, {"generation": 1}, {"generation": "1", "holds": []}, {"generation": 1, "holds": [1]}]
 )
-def test_heartbeats_that_are_none(client: httpx.Client, body: dict[str, Any]) -> None:
+def test_invalid_heartbeats_are_refused(client: httpx.Client, body: dict[str, Any]) -> None:
     assert reason_of(client.put(f"{MEMBERS}/a", json=body)) == (422, "ARGUMENT_ILLEGAL")
     assert reason_of(client.put(f"{MEMBERS}/a%20b", json={"generation": 1, "holds": []})) == (422, "ARGUMENT_ILLEGAL")
 
 
-def test_members_that_race_lose_no_offset(client: httpx.Client) -> None:
+def test_concurrent_members_lose_no_offset(client: httpx.Client) -> None:
     """Three members join, leave and commit concurrently: each continues at the last committed offset."""
     failures: list[str] = []
     seen = dict.fromkeys(range(6), 0)  # the greatest acknowledged offset

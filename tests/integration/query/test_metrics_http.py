@@ -25,7 +25,7 @@ def values(client: httpx.Client, name: str) -> dict[str, float]:
     return found
 
 
-def test_lag_is_what_a_group_has_not_committed(built: BuiltStore, client: httpx.Client) -> None:
+def test_lag_is_the_number_of_uncommitted_messages(built: BuiltStore, client: httpx.Client) -> None:
     """It is by topic and group; a deleted queue gives no lag; latency counts from the oldest remaining message."""
     client.put("/v1/groups/billing/topics/orders/queues/0/offset", json={"offset": 7})
     client.put("/v1/groups/billing/topics/batches/queues/0/offset", json={"offset": 3})
@@ -42,7 +42,7 @@ def test_lag_is_what_a_group_has_not_committed(built: BuiltStore, client: httpx.
     assert latencies[billing("orders")] > 0
 
 
-def test_a_queue_that_cannot_be_read_takes_nothing_else_away(built: BuiltStore, client: httpx.Client) -> None:
+def test_an_unreadable_queue_does_not_hide_other_metrics(built: BuiltStore, client: httpx.Client) -> None:
     """Its group has no lag, the other one has; the page is served."""
     for topic in ("orders", "batches"):
         client.put(f"/v1/groups/billing/topics/{topic}/queues/0/offset", json={"offset": 1})
@@ -53,7 +53,7 @@ def test_a_queue_that_cannot_be_read_takes_nothing_else_away(built: BuiltStore, 
         assert values(other, "rocketmq_consumer_lag_messages") == {'{consumer_group="billing",topic="orders"}': 9}
 
 
-def test_pairs_beyond_the_limit_are_other_together(built: BuiltStore) -> None:
+def test_group_topic_pairs_above_the_limit_share_the_label_other(built: BuiltStore) -> None:
     """Their messages are summed."""
     with serve_query(built.root, metrics_max_topics=1) as client:
         for group in ("a", "b", "c"):
@@ -64,7 +64,7 @@ def test_pairs_beyond_the_limit_are_other_together(built: BuiltStore) -> None:
         }
 
 
-def test_what_pulls_gave_out_is_counted_by_topic(built: BuiltStore) -> None:
+def test_pulled_messages_are_counted_by_topic(built: BuiltStore) -> None:
     """Messages and response bytes are counted; the second topic exceeds the limit of labels."""
     with serve_query(built.root, metrics_max_topics=1) as client:
         answer = client.get("/v1/topics/orders/queues/0/messages", params={"max_messages": 4})
@@ -85,7 +85,7 @@ def test_damage_is_counted_by_reason(built: BuiltStore, client: httpx.Client) ->
         assert values(client, "tidemark_damaged_places") == {'{reason="NONE"}': 0, '{reason="BODY_CRC"}': places}
 
 
-def test_a_store_without_a_pipeline_has_no_sign_of_life(built: BuiltStore, client: httpx.Client) -> None:
+def test_a_store_without_a_pipeline_has_an_infinite_alive_age(built: BuiltStore, client: httpx.Client) -> None:
     """The age is +Inf, which exceeds any alert's threshold; the log's age is that of its first record."""
     assert values(client, "tidemark_pipeline_alive_age_seconds") == {"": float("inf")}
     assert values(client, "rocketmq_storage_dispatch_behind_bytes") == {"": 0}
@@ -95,7 +95,7 @@ def test_a_store_without_a_pipeline_has_no_sign_of_life(built: BuiltStore, clien
 
 
 @pytest.mark.parametrize("topics", [5_000, pytest.param(100_000, marks=pytest.mark.exhaustive)])
-def test_topics_that_are_only_asked_for_leave_the_exposition_small(client: httpx.Client, topics: int) -> None:
+def test_unknown_topics_in_requests_add_no_labels(client: httpx.Client, topics: int) -> None:
     """Neither a path nor a missing topic becomes a label."""
     client.get("/v1/topics/none/queues/0/messages")
     client.get("/nowhere")

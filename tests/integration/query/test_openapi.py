@@ -14,12 +14,12 @@ pytestmark = pytest.mark.integration
 FROZEN = Path(__file__).with_name("openapi.json")
 
 
-def test_the_contract_is_the_frozen_one(client: httpx.Client) -> None:
+def test_the_openapi_document_equals_the_frozen_one(client: httpx.Client) -> None:
     """After an intended change, overwrite the file with the served document."""
     assert client.get("/openapi.json").json() == json.loads(FROZEN.read_text())
 
 
-def test_every_reference_leads_somewhere(client: httpx.Client) -> None:
+def test_every_openapi_reference_resolves(client: httpx.Client) -> None:
     document = client.get("/openapi.json").json()
 
     def walk(node: Any) -> None:
@@ -35,7 +35,7 @@ def test_every_reference_leads_somewhere(client: httpx.Client) -> None:
     walk(document)
 
 
-def test_the_examples_are_what_the_models_say() -> None:
+def test_the_openapi_examples_match_their_models() -> None:
     """PullAnswer's example is a valid PullAnswer."""
     from services.indexer.query.schema import request_bodies as requests
     from services.indexer.query.schema import responses as models

@@ -42,7 +42,7 @@ def commit(built: BuiltStore, physical_offset: int) -> None:
     built.marks.adopt_term(0, 1, end_offset=1 << 40)
 
 
-def test_the_contracts_names(built: BuiltStore, client: httpx.Client) -> None:
+def test_the_pull_answer_has_the_names_of_the_contract(built: BuiltStore, client: httpx.Client) -> None:
     """Every name of the contract and its value are checked."""
     answer = client.get(QUEUE, params={"offset": 3, "max_messages": 2, "body_encoding": "utf8"}).json()
     assert list(answer) == ANSWER_NAMES
@@ -63,7 +63,7 @@ def test_the_contracts_names(built: BuiltStore, client: httpx.Client) -> None:
     assert message["store_host"] == "192.168.7.65:10911"
 
 
-def test_earliest_and_latest(client: httpx.Client) -> None:
+def test_earliest_and_latest_are_resolved_to_offsets(client: httpx.Client) -> None:
     """The default of a pull without an offset is checked too."""
     assert client.get(QUEUE).json()["requested_offset"] == 0
     assert client.get(QUEUE, params={"offset": "earliest"}).json()["requested_offset"] == 0
@@ -71,7 +71,7 @@ def test_earliest_and_latest(client: httpx.Client) -> None:
     assert (latest["status"], latest["requested_offset"], latest["next_offset"]) == ("OFFSET_OVERFLOW_ONE", 10, 10)
 
 
-def test_tags(client: httpx.Client) -> None:
+def test_a_pull_filters_by_tag(client: httpx.Client) -> None:
     """There are one, several, and an expression; inner batches are filtered message by message."""
     for tags, bodies in (
         (["A"], ["m0", "m2"]),
@@ -85,7 +85,7 @@ def test_tags(client: httpx.Client) -> None:
     assert [(message["body"], message["queue_offset"]) for message in answer["messages"]] == [("b1", 1)]
 
 
-def test_effective_limits_are_echoed(built: BuiltStore) -> None:
+def test_effective_limits_are_returned(built: BuiltStore) -> None:
     """A value above a maximum is not an error: the response has the effective limit."""
     with serve_query(
         built.root,
@@ -110,7 +110,7 @@ def test_effective_limits_are_echoed(built: BuiltStore) -> None:
         (QUEUE, {"store": "other"}, 404, "TOPIC_NOT_FOUND", {"store": "tidemark-0"}),
     ],
 )
-def test_refusals(
+def test_refusals_are_problems_with_reason_and_facts(
     client: httpx.Client, path: str, params: dict[str, Any], status: int, reason: str, facts: dict[str, Any]
 ) -> None:
     """They are problem+json with a stable reason and facts for the next request."""
@@ -121,7 +121,7 @@ def test_refusals(
     assert facts.items() <= problem.items()
 
 
-def test_below_the_minimum_is_410(built: BuiltStore) -> None:
+def test_a_pull_below_the_minimum_is_410(built: BuiltStore) -> None:
     """The problem has the offsets for the next request."""
     while built.end < built.log_file_size:
         built.append("orders", bytes(9000), queue_id=1)
@@ -155,7 +155,7 @@ def test_an_acknowledged_offset_is_never_out_of_range(built: BuiltStore, client:
 # -- forms of the response ------------------------------------------------------------------------------------------
 
 
-def test_ndjson(client: httpx.Client) -> None:
+def test_an_ndjson_pull_has_one_line_per_message(client: httpx.Client) -> None:
     """There is one line per message; the facts are headers."""
     response = client.get(
         QUEUE, params={"offset": 8, "body_encoding": "utf8"}, headers={"Accept": "application/x-ndjson"}
@@ -165,7 +165,7 @@ def test_ndjson(client: httpx.Client) -> None:
     assert (response.headers["Tidemark-Next-Offset"], response.headers["Tidemark-Status"]) == ("10", "FOUND")
 
 
-def test_arrow(client: httpx.Client) -> None:
+def test_an_arrow_pull_has_its_facts_in_schema_and_headers(client: httpx.Client) -> None:
     """The stream has the facts in its schema, and in headers."""
     accept = {"Accept": "application/vnd.apache.arrow.stream"}
     response = client.get(BATCHES, params={"offset": 1}, headers=accept)
@@ -180,7 +180,9 @@ def test_arrow(client: httpx.Client) -> None:
         assert reader.read_all().num_rows == 0
 
 
-def test_columns_by_a_brokers_rules_are_made_on_a_thread(client: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_columns_that_need_python_code_are_built_on_a_thread(
+    client: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """They need Python code for each message, which would block the event loop; other columns are made on the loop."""
     in_place: list[object] = []
     read_in_place = ReadThreads.read_in_place
@@ -201,7 +203,7 @@ def test_columns_by_a_brokers_rules_are_made_on_a_thread(client: httpx.Client, m
         assert len(in_place) == count
 
 
-def test_records_as_stored(built: BuiltStore, client: httpx.Client) -> None:
+def test_an_octet_stream_pull_returns_the_stored_records(built: BuiltStore, client: httpx.Client) -> None:
     """They are the bytes of the log, contiguous."""
     log = b"".join(path.read_bytes() for path in sorted((built.root / "commitlog").iterdir()))
     accept = {"Accept": "application/octet-stream"}
@@ -227,11 +229,11 @@ def test_records_as_stored(built: BuiltStore, client: httpx.Client) -> None:
         ("application/ndjson", "application/x-ndjson"),
     ],
 )
-def test_accept_chooses(client: httpx.Client, accept: str, media_type: str) -> None:
+def test_the_accept_header_selects_the_format(client: httpx.Client, accept: str, media_type: str) -> None:
     assert client.get(QUEUE, headers={"Accept": accept}).headers["content-type"] == media_type
 
 
-def test_a_form_that_there_is_not(client: httpx.Client) -> None:
+def test_an_unknown_format_is_406(client: httpx.Client) -> None:
     response = client.get(QUEUE, headers={"Accept": "text/html"})
     assert (response.status_code, response.json()["reason"]) == (406, "NOT_ACCEPTABLE")
 
@@ -246,7 +248,7 @@ def in_background(call: Any) -> tuple[threading.Thread, list[Any]]:
     return thread, answers
 
 
-def test_a_waiting_pull_gets_what_is_published(built: BuiltStore, client: httpx.Client) -> None:
+def test_a_waiting_pull_gets_the_published_message(built: BuiltStore, client: httpx.Client) -> None:
     """It gets them soon; messages in another queue, or with another tag, do not end the wait."""
     call = lambda: client.get(QUEUE, params={"offset": 10, "wait_ms": 20_000, "tag": "B", "body_encoding": "utf8"})  # noqa: E731
     thread, answers = in_background(call)
@@ -268,7 +270,7 @@ def test_a_waiting_pull_gets_what_is_published(built: BuiltStore, client: httpx.
     assert answered - published < 5
 
 
-def test_waiting_ends_without_messages(client: httpx.Client) -> None:
+def test_a_wait_without_messages_ends_at_its_limit(client: httpx.Client) -> None:
     """The answer is 200, no messages, the same cursor, and not before the timeout."""
     began = time.monotonic()
     answer = client.get(QUEUE, params={"offset": 10, "wait_ms": 300}).json()
@@ -276,7 +278,7 @@ def test_waiting_ends_without_messages(client: httpx.Client) -> None:
     assert (answer["status"], answer["next_offset"], answer["wait_ms"]) == ("OFFSET_OVERFLOW_ONE", 10, 300)
 
 
-def test_a_store_that_is_indexed_for_the_first_time_wakes_who_waits(built: BuiltStore) -> None:
+def test_a_first_publication_wakes_waiting_pulls(built: BuiltStore) -> None:
     """There were no marks when the request came."""
     marks = built.root / "tidemark" / "indexer" / "marks"
     aside = marks.with_name("aside")
@@ -290,7 +292,7 @@ def test_a_store_that_is_indexed_for_the_first_time_wakes_who_waits(built: Built
     assert len(answers[0][0].json()["messages"]) == 10
 
 
-def test_stopping_answers_who_waits(built: BuiltStore) -> None:
+def test_a_stop_answers_waiting_pulls(built: BuiltStore) -> None:
     """A stop does not wait for long polls."""
     began = time.monotonic()
     with serve_query(built.root) as client:
@@ -303,7 +305,7 @@ def test_stopping_answers_who_waits(built: BuiltStore) -> None:
     assert time.monotonic() - began < 15
 
 
-def test_too_many_may_not_wait(built: BuiltStore) -> None:
+def test_waiting_pulls_above_the_limit_are_refused(built: BuiltStore) -> None:
     """Beyond query_max_waiting the answer is 429 with a retry time."""
     with serve_query(built.root, query_max_waiting=1) as client:
         thread, _ = in_background(lambda: client.get(QUEUE, params={"offset": 10, "wait_ms": 2_000}))
@@ -314,7 +316,7 @@ def test_too_many_may_not_wait(built: BuiltStore) -> None:
         thread.join()
 
 
-def test_a_client_that_goes_away_is_forgotten(built: BuiltStore) -> None:
+def test_a_disconnected_client_frees_its_waiting_place(built: BuiltStore) -> None:
     """Its place among the waiting requests is free again."""
     with serve_query(built.root, query_max_waiting=1) as client:
         with pytest.raises(httpx.ReadTimeout):
@@ -326,7 +328,7 @@ def test_a_client_that_goes_away_is_forgotten(built: BuiltStore) -> None:
 
 
 @pytest.mark.parametrize("form", ["json", "records", "arrow", "many queues"])
-def test_lost_units_are_in_the_answer_and_on_record(built: BuiltStore, client: httpx.Client, form: str) -> None:
+def test_lost_units_are_reported_in_answer_metric_and_list(built: BuiltStore, client: httpx.Client, form: str) -> None:
     """Two units in the middle are zeroed: the loss is in the response, a metric and a list; other messages come."""
     built.write_units("orders", 0, 4, bytes(40))
     if form == "many queues":
@@ -352,7 +354,7 @@ def test_lost_units_are_in_the_answer_and_on_record(built: BuiltStore, client: h
     ]
 
 
-def test_marks_that_go_back_are_not_published(built: BuiltStore, client: httpx.Client) -> None:
+def test_decreasing_marks_are_not_published(built: BuiltStore, client: httpx.Client) -> None:
     """The pipeline builds an index again meanwhile; a waiting request gets the next messages."""
     before = client.get(QUEUE).json()
     built.publish(built.end // 2)

@@ -38,7 +38,7 @@ def address_of(process: subprocess.Popen[str]) -> str:
     return str(event["address"])
 
 
-def test_it_tells_its_address_and_stops_on_a_signal(process: subprocess.Popen[str]) -> None:
+def test_the_query_process_logs_its_address_and_stops_on_sigterm(process: subprocess.Popen[str]) -> None:
     """After SIGTERM waiting requests are answered, and the exit status is 0."""
     url = f"http://{address_of(process)}"
     answers: list[httpx.Response] = []
@@ -66,7 +66,7 @@ def test_it_tells_its_address_and_stops_on_a_signal(process: subprocess.Popen[st
         (["--help"], 0),
     ],
 )
-def test_bad_settings_are_told(arguments: list[str], status: int) -> None:
+def test_invalid_settings_are_reported(arguments: list[str], status: int) -> None:
     """The exit status is 2 with a message, without a traceback."""
     done = subprocess.run(
         [sys.executable, "-m", "services.indexer.query", *arguments], capture_output=True, text=True, check=False
@@ -75,7 +75,7 @@ def test_bad_settings_are_told(arguments: list[str], status: int) -> None:
     assert "Traceback" not in done.stderr
 
 
-def test_an_address_that_is_taken_is_told(process: subprocess.Popen[str], built: BuiltStore) -> None:
+def test_an_address_in_use_is_reported(process: subprocess.Popen[str], built: BuiltStore) -> None:
     """The exit status is 1."""
     taken = ["--query-listen", address_of(process), "--store-root", str(built.root)]
     done = subprocess.run(
@@ -90,7 +90,7 @@ def test_an_address_that_is_taken_is_told(process: subprocess.Popen[str], built:
     assert "Traceback" not in done.stderr
 
 
-def test_it_is_served_on_while_it_drains(built: BuiltStore) -> None:
+def test_requests_are_served_while_the_query_process_drains(built: BuiltStore) -> None:
     """After a signal it reports that it is not ready, answers for the configured time, and ends."""
     environment = {
         **os.environ,

@@ -23,7 +23,7 @@ def test_an_answer_has_the_id_of_its_request(client: httpx.Client) -> None:
         assert len(made - {"mine-1", "a b"}) == 2, path
 
 
-def test_a_problem_tells_the_id(client: httpx.Client) -> None:
+def test_a_problem_has_the_request_id(client: httpx.Client) -> None:
     """The client's error has it too, so that a user can quote it."""
     problem = client.get("/v1/topics/nobodys/queues/0", headers={"X-Request-Id": "mine-2"}).json()
     assert (problem["reason"], problem["request_id"]) == ("TOPIC_NOT_FOUND", "mine-2")
@@ -32,7 +32,9 @@ def test_a_problem_tells_the_id(client: httpx.Client) -> None:
     assert refused.value.facts["request_id"]
 
 
-def test_a_bug_is_logged_and_answered_under_the_id(client: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_internal_error_is_logged_and_answered_with_the_request_id(
+    client: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The event `request_failed` leads from a user's report to the traceback."""
 
     def fail(*_: object) -> None:

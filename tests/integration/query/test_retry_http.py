@@ -65,7 +65,7 @@ def retry(client: httpx.Client, group: str, messages: list[dict[str, Any]], **mo
 
 
 @pytest.mark.parametrize("queue_type", ["SimpleCQ", "BatchCQ"])
-def test_each_message_comes_back_to_its_group_once(
+def test_each_message_is_sent_back_to_its_group_once(
     producer: Producer, client: httpx.Client, group: str, queue_type: str
 ) -> None:
     """It is named by position or by id; a repeated request stores no second copy."""
@@ -88,7 +88,7 @@ def test_each_message_comes_back_to_its_group_once(
     }
 
 
-def test_message_beyond_its_tries_is_a_dead_letter(producer: Producer, client: httpx.Client, group: str) -> None:
+def test_a_message_without_attempts_left_is_a_dead_letter(producer: Producer, client: httpx.Client, group: str) -> None:
     messages = filled(producer, client, "SimpleCQ", 2)
     results = retry(client, group, [place_of(messages[0])], max_reconsume_times=0)
     results += retry(client, group, [place_of(messages[1])], delay_level=-1)
@@ -129,7 +129,7 @@ def test_each_message_has_its_own_result(producer: Producer, client: httpx.Clien
         ({"messages": [{"message_id": "x"}] * 257}, "at most 256"),
     ],
 )
-def test_malformed_request_is_refused(client: httpx.Client, content: dict[str, Any], what: str) -> None:
+def test_a_malformed_retry_request_is_refused(client: httpx.Client, content: dict[str, Any], what: str) -> None:
     answer = client.post("/v1/groups/g/retry", json=content)
     assert (answer.status_code, answer.json()["reason"]) == (422, "ARGUMENT_ILLEGAL")
     assert what in answer.json()["detail"]

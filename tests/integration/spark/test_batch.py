@@ -45,7 +45,7 @@ def mixed(served: Served) -> Served:
 
 
 @pytest.mark.parametrize("from_files", [True, False], ids=["files", "service"])
-def test_a_batch_has_what_a_consumer_gets(spark: SparkSession, mixed: Served, from_files: bool) -> None:
+def test_a_batch_read_equals_a_consumer(spark: SparkSession, mixed: Served, from_files: bool) -> None:
     """Every column of every message of every topic is compared."""
     rows = read(spark, mixed, from_files=from_files, subscribePattern=".*").collect()
     found = {(row.topic, row.queue_id, row.queue_offset): row.asDict() for row in rows}
@@ -81,7 +81,7 @@ def test_a_batch_has_what_a_consumer_gets(spark: SparkSession, mixed: Served, fr
     ],
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else str(value),
 )
-def test_options_choose(
+def test_options_select_topics_queues_offsets_tags_and_keys(
     spark: SparkSession, mixed: Served, options: dict[str, str], expected: int, from_files: bool
 ) -> None:
     """They are topics, queues, offsets, tags and keys."""
@@ -104,7 +104,7 @@ def test_a_key_is_looked_up_in_the_index(spark: SparkSession, mixed: Served, fro
     assert read(spark, mixed, from_files=from_files, subscribe="orders", key="nobody").count() == 0
 
 
-def test_queues_are_cut_or_share_tasks(spark: SparkSession, mixed: Served) -> None:
+def test_queues_are_split_or_share_tasks(spark: SparkSession, mixed: Served) -> None:
     """minPartitions and minOffsetsPerPartition determine it; a queue's messages stay in order."""
     chosen: list[tuple[dict[str, Any], int]] = [
         ({}, 1),
@@ -119,7 +119,7 @@ def test_queues_are_cut_or_share_tasks(spark: SparkSession, mixed: Served) -> No
         assert rows == [(queue, offset) for queue in range(QUEUES) for offset in range(40 // QUEUES)]
 
 
-def test_times_choose(spark: SparkSession, mixed: Served) -> None:
+def test_start_and_end_times_select_messages(spark: SparkSession, mixed: Served) -> None:
     """The range is from the first message at a time to the first one at another, exclusive."""
     first = mixed.store.clock - (40 + 2 + 2) + 1
     frame = read(spark, mixed, subscribe="orders", startingTimestamp=str(first + 4), endingTimestamp=str(first + 8))
@@ -139,7 +139,7 @@ def test_times_choose(spark: SparkSession, mixed: Served) -> None:
         ("topic like 'ev%'", 2, QUEUES + 2),
     ],
 )
-def test_filters_leave_out_what_need_not_be_read(
+def test_pushed_filters_reduce_tasks_and_keep_the_rows(
     spark: SparkSession, mixed: Served, where: str, left: int, tasks: int, push: str
 ) -> None:
     """With pushed-down filters fewer tasks are planned; the rows are always the same."""
@@ -154,7 +154,7 @@ def test_filters_leave_out_what_need_not_be_read(
         spark.conf.unset(PUSH)
 
 
-def test_queries_of_one_frame_do_not_get_each_others_rows(spark: SparkSession, mixed: Served) -> None:
+def test_concurrent_queries_of_one_frame_get_their_own_rows(spark: SparkSession, mixed: Served) -> None:
     """Spark keeps one plan for all of them, so that filters narrow it only if a frame is good for one query."""
     spark.conf.set(PUSH, "true")
     try:
@@ -178,7 +178,7 @@ def test_filters_on_time_shorten_ranges(spark: SparkSession, mixed: Served) -> N
         spark.conf.unset(PUSH)
 
 
-def test_a_schema_chooses_columns(spark: SparkSession, mixed: Served) -> None:
+def test_a_schema_selects_columns(spark: SparkSession, mixed: Served) -> None:
     """Only named columns are read; unknown ones are refused."""
     reader = spark.read.format("tidemark").options(path=str(mixed.store.root), subscribe="events")
     assert [row.asDict() for row in reader.schema("queue_offset long, tag string").load().collect()] == [
@@ -227,7 +227,7 @@ def test_json_bodies_are_columns(spark: SparkSession, json_bodies: Served, from_
         assert [row[name] for name in found[0].expected.asDict()] == [None] * 7
 
 
-def test_bodies_that_are_no_json_are_counted_or_end_the_job(spark: SparkSession, json_bodies: Served) -> None:
+def test_invalid_json_bodies_are_counted_or_fail_the_job(spark: SparkSession, json_bodies: Served) -> None:
     """`mode` decides; their texts are included on request."""
     options: dict[str, Any] = {"subscribe": "orders", "bodySchema": "id int, _corrupt_record string"}
     wrong = read(spark, json_bodies, **options).where("_corrupt_record is not null").collect()
@@ -236,7 +236,7 @@ def test_bodies_that_are_no_json_are_counted_or_end_the_job(spark: SparkSession,
         read(spark, json_bodies, mode="FAILFAST", **options).collect()
 
 
-def test_a_schema_chooses_fields_of_bodies(spark: SparkSession, json_bodies: Served) -> None:
+def test_a_schema_selects_fields_of_bodies(spark: SparkSession, json_bodies: Served) -> None:
     """They may be combined with other columns."""
     reader = spark.read.format("tidemark").options(path=str(json_bodies.store.root), assign='{"orders": [1]}')
     frame = reader.option("bodySchema", _BODIES).schema("of struct<x: long, y: string>, queue_offset long").load()
@@ -262,14 +262,16 @@ def test_a_schema_chooses_fields_of_bodies(spark: SparkSession, json_bodies: Ser
         ),
     ],
 )
-def test_what_is_wrong_is_told(spark: SparkSession, mixed: Served, options: dict[str, Any], told: str) -> None:
+def test_invalid_read_options_are_reported(
+    spark: SparkSession, mixed: Served, options: dict[str, Any], told: str
+) -> None:
     """The error is one sentence with the option's name."""
     with pytest.raises(PySparkException) as caught:
         read(spark, mixed, **options).count()
     assert told in str(caught.value)
 
 
-def test_a_store_that_is_not_there_is_told(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_missing_store_is_reported(spark: SparkSession, tmp_path: Path) -> None:
     """The error mentions that an executor may not see it."""
     frame = spark.read.format("tidemark").options(path=str(tmp_path / "gone"), subscribe="t")
     with pytest.raises(PySparkException, match="check that this machine mounts its file system"):
@@ -277,7 +279,7 @@ def test_a_store_that_is_not_there_is_told(spark: SparkSession, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("from_files", [True, False], ids=["files", "service"])
-def test_a_damaged_record_ends_the_job_or_is_left_out(spark: SparkSession, mixed: Served, from_files: bool) -> None:
+def test_a_damaged_record_fails_the_job_or_is_skipped(spark: SparkSession, mixed: Served, from_files: bool) -> None:
     """failOnCorruption decides."""
     written = mixed.store.append("events", b"to be damaged", {})
     mixed.store.append("events", b"behind it")
@@ -289,7 +291,7 @@ def test_a_damaged_record_ends_the_job_or_is_left_out(spark: SparkSession, mixed
     assert [row.queue_offset for row in left.collect()] == [0, 1, 3]
 
 
-def test_messages_that_are_gone_end_the_job_or_are_left_out(spark: SparkSession, tmp_path: Path) -> None:
+def test_deleted_messages_fail_the_job_or_are_skipped(spark: SparkSession, tmp_path: Path) -> None:
     """failOnDataLoss decides."""
     from tests.built_store import BuiltStore
 

@@ -30,7 +30,7 @@ exec "{python}" "$@"
 """
 
 
-def test_sparks_own_words_come_through(served: Served, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_errors_of_spark_are_raised_unchanged(served: Served, tmp_path_factory: pytest.TempPathFactory) -> None:
     """Tasks run a Python that reports an older version; the driver's own processes run the right one."""
     served.put(b"one")
     folder = tmp_path_factory.mktemp("python")

@@ -45,7 +45,7 @@ def topic() -> str:
     return f"sink-{uuid4().hex[:8]}"
 
 
-def test_what_is_written_is_read_again(spark: SparkSession, stack: LocalStack, topic: str) -> None:
+def test_written_rows_are_read_back(spark: SparkSession, stack: LocalStack, topic: str) -> None:
     """Bodies, tags, several keys and properties are compared; rows choose their topic; null means none."""
     rows = [
         (f"{topic}-a", "one", "A", ["k1", "k2"], {"colour": "red", "none": None}),
@@ -76,7 +76,7 @@ def test_a_key_keeps_its_order(spark: SparkSession, stack: LocalStack, topic: st
 
 
 @pytest.mark.parametrize("queue_type", ["SimpleCQ", "BatchCQ"])
-def test_a_task_that_is_tried_again_sends_what_is_missing(
+def test_a_retried_task_sends_only_the_missing_rows(
     spark: SparkSession, stack: LocalStack, topic: str, tmp_path: Path, queue_type: str
 ) -> None:
     """It fails once, after some of its rows were sent."""
@@ -96,7 +96,7 @@ def test_a_task_that_is_tried_again_sends_what_is_missing(
     assert numbers(spark, stack, topic) == Counter(range(80_000))
 
 
-def test_a_job_that_is_run_again_sends_what_is_missing(spark: SparkSession, stack: LocalStack, topic: str) -> None:
+def test_a_repeated_job_sends_only_the_missing_rows(spark: SparkSession, stack: LocalStack, topic: str) -> None:
     """This needs the same runId; with another one, or none, all rows are sent."""
     frame = spark.range(0, 5000, numPartitions=2).selectExpr("string(id) AS body")
     for _ in range(2):
@@ -107,7 +107,7 @@ def test_a_job_that_is_run_again_sends_what_is_missing(spark: SparkSession, stac
 
 
 @pytest.mark.parametrize("queue_type", ["SimpleCQ", "BatchCQ"])
-def test_job_run_again_after_its_topic_was_deleted_stores_all_rows(
+def test_a_job_repeated_after_its_topic_was_deleted_stores_all_rows(
     spark: SparkSession, stack: LocalStack, topic: str, queue_type: str
 ) -> None:
     """The rows of the deleted topic cannot be read any more, so the same runId must not count them as sent."""
@@ -120,7 +120,7 @@ def test_job_run_again_after_its_topic_was_deleted_stores_all_rows(
             topics.delete(topic)
 
 
-def test_rows_that_are_others_are_told(spark: SparkSession, stack: LocalStack, topic: str) -> None:
+def test_a_repeated_job_with_other_rows_is_refused(spark: SparkSession, stack: LocalStack, topic: str) -> None:
     """A replay with other rows cannot be distinguished from missing messages."""
     for start in (0, 10):
         frame = spark.range(start, start + 5, numPartitions=1).selectExpr("string(id) AS body")
@@ -144,7 +144,7 @@ def test_rows_that_are_others_are_told(spark: SparkSession, stack: LocalStack, t
         ("'x' AS body", {"topic": "bad topic"}, "a topic name must have one or more of letters"),
     ],
 )
-def test_what_is_wrong_is_told(
+def test_invalid_write_options_are_reported(
     spark: SparkSession, stack: LocalStack, columns: str, options: dict[str, str], told: str
 ) -> None:
     """The error comes before or during the write, with the reason."""

@@ -98,7 +98,7 @@ def test_a_stream_begins_at_latest_and_follows(served: Served, streams: Streams,
 
 
 @pytest.mark.parametrize("from_files", [True, False], ids=["files", "service"])
-def test_what_is_there_is_taken_in_several_batches_and_a_restart_goes_on(
+def test_available_messages_are_read_in_limited_batches_and_a_restart_continues(
     served: Served, streams: Streams, from_files: bool
 ) -> None:
     """AvailableNow obeys maxOffsetsPerTrigger; messages that come after its start are read once, by the next run."""
@@ -159,7 +159,7 @@ def test_new_topics_and_queues_are_read_from_their_beginning(served: Served, str
     assert collected.bodies == [b"first", b"second"]
 
 
-def test_nothing_above_the_watermark_is_taken(served: Served, streams: Streams) -> None:
+def test_a_stream_reads_nothing_above_the_watermark(served: Served, streams: Streams) -> None:
     """A committed but not yet visible message comes when it is visible."""
     put(served, 0, 4)
     visible = served.store.end
@@ -182,7 +182,7 @@ def test_lag_is_reported(served: Served, streams: Streams) -> None:
     assert '"0":2' in source["latestOffset"].replace(" ", "")
 
 
-def test_progress_goes_to_a_group(served: Served, streams: Streams) -> None:
+def test_progress_is_committed_to_a_group(served: Served, streams: Streams) -> None:
     """The group gets the end of the batch before the last one: Spark reports a batch when the next one begins."""
     put(served, 0, 8)
     options = {
@@ -211,7 +211,7 @@ def test_json_bodies_are_columns(spark: SparkSession, served: Served, tmp_path_f
     assert found == [*range(9), None]
 
 
-def test_a_checkpoint_below_the_minimum_ends_the_stream_or_goes_on(served: Served, streams: Streams) -> None:
+def test_a_checkpoint_below_the_minimum_fails_the_stream_or_is_skipped(served: Served, streams: Streams) -> None:
     """failOnDataLoss decides."""
     put(served, 0, 8)
     streams.run(Collected(), subscribe="orders", startingOffsets="earliest")
@@ -236,7 +236,9 @@ def test_a_checkpoint_below_the_minimum_ends_the_stream_or_goes_on(served: Serve
         ({"startingOffsets": '{"orders": {"0": 3, "1": 0, "2": 0, "3": 0}}'}, "ends at offset 0"),
     ],
 )
-def test_what_is_wrong_is_told(served: Served, streams: Streams, options: dict[str, str], told: str) -> None:
+def test_invalid_stream_options_are_reported(
+    served: Served, streams: Streams, options: dict[str, str], told: str
+) -> None:
     """The error is one sentence."""
     with pytest.raises(PySparkException) as caught:
         streams.run(Collected(), **({"subscribe": "orders"} | options))

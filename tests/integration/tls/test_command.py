@@ -48,7 +48,7 @@ def run(stack: LocalStack, settings: dict[str, str], *arguments: str) -> subproc
     )
 
 
-def test_what_is_produced_is_consumed(
+def test_the_command_produces_and_consumes_over_tls(
     stack: LocalStack, settings: dict[str, str], authority: Authority, client: Pair
 ) -> None:
     """The client's own certificate comes from the environment."""
@@ -68,8 +68,8 @@ def test_what_is_produced_is_consumed(
     assert (seen["writer"]["answers"], seen["query"]["answers"]) == (True, True)
 
 
-def test_who_shows_nothing_is_told_what_to_do(stack: LocalStack, authority: Authority) -> None:
-    """It gets exit status 5, the reason, and the settings."""
+def test_a_command_without_a_certificate_names_the_settings(stack: LocalStack, authority: Authority) -> None:
+    """The command exits with 5 and prints the reason and the settings."""
     tidemark = Tidemark(stack.writer_address, stack.query_url)
     tidemark.environment["TIDEMARK_TLS_CA"] = str(authority.ca)
     refused = tidemark.run("topic", "list")

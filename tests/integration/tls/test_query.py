@@ -77,7 +77,7 @@ def test_a_server_of_another_ca_is_not_trusted(
     assert "its certificate is not trusted: unable to get local issuer certificate" in error.message
 
 
-def test_the_wrong_scheme_is_told(store: BuiltStore, authority: Authority, server: Pair) -> None:
+def test_the_wrong_scheme_is_reported(store: BuiltStore, authority: Authority, server: Pair) -> None:
     """The cases are http to a TLS port, and https to a plain one."""
     with serve_query_over_tls(store.root, tls_of(authority).context(), **server.settings) as client:
         error = failure(client.base_url.copy_with(scheme="http"), Credentials())
@@ -89,7 +89,7 @@ def test_the_wrong_scheme_is_told(store: BuiltStore, authority: Authority, serve
         assert "it does not use TLS" in error.message
 
 
-def test_clients_show_a_certificate_of_the_ca(
+def test_clients_need_a_certificate_of_the_client_ca(
     store: BuiltStore, authority: Authority, stranger: Authority, server: Pair, client: Pair
 ) -> None:
     """The cases are no certificate, one of another CA, and the right one."""
@@ -103,7 +103,7 @@ def test_clients_show_a_certificate_of_the_ca(
         assert http.get("/v1/watermark").status_code == 200
 
 
-def test_tls_1_2_is_spoken_where_no_certificate_is_asked_for(
+def test_tls_1_2_is_accepted_without_client_certificates(
     store: BuiltStore, authority: Authority, server: Pair, client: Pair
 ) -> None:
     """With client certificates, a TLS 1.2 session would outlive a change of the CAs."""
@@ -118,7 +118,7 @@ def test_tls_1_2_is_spoken_where_no_certificate_is_asked_for(
         http.get("/healthz")
 
 
-def test_optional_certificates_are_checked_where_there_are_any(
+def test_optional_certificates_are_checked_if_present(
     store: BuiltStore, authority: Authority, stranger: Authority, server: Pair
 ) -> None:
     settings: dict[str, Any] = {**server.settings, "tls_client_ca": authority.ca, "tls_client_auth": "optional"}
@@ -127,7 +127,7 @@ def test_optional_certificates_are_checked_where_there_are_any(
         assert isinstance(failure(http.base_url, tls_of(authority, stranger.issue("guest"))), TlsFailedError)
 
 
-def test_new_connections_get_the_new_certificate_and_old_ones_go_on(
+def test_new_connections_get_the_new_certificate_and_old_ones_continue(
     store: BuiltStore, authority: Authority, stranger: Authority, files: Pair
 ) -> None:
     """The old connection's client trusts only the old CA: it could not connect again."""
@@ -169,7 +169,7 @@ def test_new_connections_are_checked_by_the_new_client_ca(
         assert not is_let_in(old)
 
 
-def test_broken_files_leave_the_old_certificate_in_use(
+def test_invalid_tls_files_keep_the_old_certificate(
     store: BuiltStore, authority: Authority, server: Pair, files: Pair
 ) -> None:
     """A gauge reports it until they are whole again."""
@@ -198,7 +198,7 @@ def test_appends_are_forwarded_to_a_writer_with_tls(
             assert "not trusted" in refused.json()["detail"]
 
 
-def test_a_renewed_certificate_is_shown_to_the_writer(
+def test_a_renewed_certificate_is_presented_to_the_writer(
     tmp_path: Path, authority: Authority, stranger: Authority, server: Pair, files: Pair
 ) -> None:
     """The append after a refused one uses it."""
@@ -214,7 +214,7 @@ def test_a_renewed_certificate_is_shown_to_the_writer(
             assert http.post(_MESSAGES, json=body).status_code == 201
 
 
-def test_the_health_check_asks_with_the_services_own_files(
+def test_the_health_check_uses_the_tls_files_of_the_service(
     store: BuiltStore, authority: Authority, server: Pair
 ) -> None:
     """This works with required client certificates too."""
@@ -233,7 +233,7 @@ def _check_health(given: dict[str, str]) -> int:
     return subprocess.run(command, env={**os.environ, **given}, timeout=60, check=False).returncode
 
 
-def test_a_service_that_may_not_start_says_why_in_one_line(store: BuiltStore) -> None:
+def test_a_query_service_that_cannot_start_reports_one_line(store: BuiltStore) -> None:
     """The reason is plaintext on a public address."""
     done = subprocess.run(
         [sys.executable, "-m", "services.indexer", "query", "--query-listen", "0.0.0.0:0"],

@@ -36,7 +36,7 @@ def test_the_source_reads_over_tls(tmp_path: Path, authority: Authority, server:
         log.close()
 
 
-def test_source_and_sink_take_the_same_options() -> None:
+def test_source_and_sink_accept_the_same_tls_options() -> None:
     """Without these options the environment of each process determines the files."""
     source = {"url": "https://query:8080", "subscribe": "orders"}
     sink = {"writers": "tls://writer:8081"}

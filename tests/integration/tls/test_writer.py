@@ -64,7 +64,7 @@ def test_a_server_of_another_ca_is_not_trusted(tmp_path: Path, stranger: Authori
     assert stored_records(tmp_path) == []
 
 
-def test_plaintext_to_a_tls_port_is_told(tmp_path: Path, server: Pair) -> None:
+def test_plaintext_to_a_tls_port_is_reported(tmp_path: Path, server: Pair) -> None:
     with serving(tmp_path, **server.settings) as writer:
         error = failure(writer.address, Credentials())
     assert isinstance(error, TlsFailedError)
@@ -72,14 +72,14 @@ def test_plaintext_to_a_tls_port_is_told(tmp_path: Path, server: Pair) -> None:
     assert "tls://host:port" in error.message
 
 
-def test_tls_to_a_plaintext_port_is_told(tmp_path: Path, authority: Authority) -> None:
+def test_tls_to_a_plaintext_port_is_reported(tmp_path: Path, authority: Authority) -> None:
     with serving(tmp_path) as writer:
         error = failure(writer.address, Credentials(authority.ca))
     assert isinstance(error, TlsFailedError)
     assert "it does not use TLS" in error.message
 
 
-def test_clients_show_a_certificate_of_the_ca(
+def test_clients_need_a_certificate_of_the_client_ca(
     tmp_path: Path, authority: Authority, stranger: Authority, server: Pair, client: Pair
 ) -> None:
     """The cases are no certificate, one of another CA, and the right one."""
@@ -93,7 +93,7 @@ def test_clients_show_a_certificate_of_the_ca(
             assert topics.list_all() == []
 
 
-def test_new_connections_get_the_new_certificate_and_old_ones_go_on(
+def test_new_connections_get_the_new_certificate_and_old_ones_continue(
     tmp_path: Path, authority: Authority, stranger: Authority, files: Pair
 ) -> None:
     """The old connection's client trusts only the old CA: it could not connect again."""
@@ -132,7 +132,7 @@ def test_new_connections_are_checked_by_the_new_client_ca(
         assert not is_let_in(old)
 
 
-def test_broken_files_leave_the_old_certificate_in_use(
+def test_invalid_tls_files_keep_the_old_certificate(
     tmp_path: Path, authority: Authority, server: Pair, files: Pair, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """An event names the file."""
@@ -152,7 +152,7 @@ def test_broken_files_leave_the_old_certificate_in_use(
             assert topics.list_all() == []
 
 
-def test_the_health_check_asks_with_the_services_own_files(tmp_path: Path, authority: Authority, server: Pair) -> None:
+def test_the_health_check_uses_the_tls_files_of_the_service(tmp_path: Path, authority: Authority, server: Pair) -> None:
     """This works with required client certificates too."""
     with serving(tmp_path, **server.settings, tls_client_ca=authority.ca) as writer:
         files = {"tls_cert": server.cert, "tls_key": server.key, "tls_client_ca": authority.ca}
@@ -161,7 +161,7 @@ def test_the_health_check_asks_with_the_services_own_files(tmp_path: Path, autho
 
 
 @pytest.mark.parametrize("fault", ["plaintext", "expired"])
-def test_a_writer_that_may_not_start_says_why_in_one_line(tmp_path: Path, authority: Authority, fault: str) -> None:
+def test_a_writer_that_cannot_start_reports_one_line(tmp_path: Path, authority: Authority, fault: str) -> None:
     """It ends before it opens the store."""
     given, said = (
         {"TIDEMARK_WRITER_LISTEN": "0.0.0.0:0"},

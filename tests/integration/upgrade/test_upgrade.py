@@ -46,12 +46,12 @@ def upgraded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
         yield Upgraded(stack, json.loads(described.read_text()))
 
 
-def test_there_are_old_stores() -> None:
+def test_the_data_has_stopped_and_killed_old_stores() -> None:
     """One was stopped in order, and one has a writer that was killed before all was indexed."""
     assert {path.name.split("-")[1] for path in DATA.glob("*.tar.xz")} == {"stopped.tar.xz", "killed.tar.xz"}
 
 
-def test_all_old_messages_are_read_and_found(upgraded: Upgraded) -> None:
+def test_all_messages_of_an_old_store_are_read_and_found(upgraded: Upgraded) -> None:
     """Order, offsets and keys are the same. Nothing is damaged."""
     with Query(upgraded.stack.query_url) as query:
         for queue_id in range(QUEUES):
@@ -67,7 +67,7 @@ def test_all_old_messages_are_read_and_found(upgraded: Upgraded) -> None:
         assert query.get("/v1/corruptions")["corruptions"] == []
 
 
-def test_a_group_goes_on_where_it_was(upgraded: Upgraded) -> None:
+def test_a_group_of_an_old_store_continues_at_its_offset(upgraded: Upgraded) -> None:
     """It gets the messages that it had not read."""
     offsets = {int(queue_id): offset for queue_id, offset in upgraded.held["offsets"].items()}
     expected = {body for queue_id, offset in offsets.items() for body in upgraded.bodies(queue_id)[offset:]}
@@ -80,7 +80,7 @@ def test_a_group_goes_on_where_it_was(upgraded: Upgraded) -> None:
             read |= {one.text() for one in messages}
 
 
-def test_appends_go_on_behind_the_old_messages(upgraded: Upgraded) -> None:
+def test_appends_to_an_old_store_continue_after_its_messages(upgraded: Upgraded) -> None:
     """Queue offsets are dense, store times do not go back, and new messages are read together with old ones."""
     old = upgraded.bodies(1)
     new = [f"new {number}" for number in range(NEW)]

@@ -27,7 +27,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.conformance]
         ("killed/store-recovered", "killed"),
     ],
 )
-def test_adopted_store_goes_on_where_the_broker_ended(
+def test_an_adopted_store_continues_at_the_brokers_end(
     golden_store: Callable[[str], Path], tmp_path: Path, store: str, expected: str
 ) -> None:
     """Each queue's next append gets the broker's maximum offset; no byte below the old end changes."""

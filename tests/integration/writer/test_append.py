@@ -25,7 +25,7 @@ W = bytes.fromhex(  # RocketMQ's wire body of a batch of two messages
 )
 
 
-def test_legacy_batch_is_stored_as_the_plain_builder_writes_it(writer: RunningWriter) -> None:
+def test_a_legacy_batch_is_stored_like_the_plain_builder(writer: RunningWriter) -> None:
     """Both records of vector W equal records built by struct and zlib alone, at the answer's positions."""
     before = time.time_ns() // 1_000_000
     answer = writer.append(
@@ -64,7 +64,7 @@ def test_legacy_batch_is_stored_as_the_plain_builder_writes_it(writer: RunningWr
     assert (answer.term, answer.duplicate) == (1, False)
 
 
-def test_inner_batch_is_one_record_of_the_spec_vectors_form(writer: RunningWriter) -> None:
+def test_an_inner_batch_is_one_record_in_the_specified_form(writer: RunningWriter) -> None:
     """The record is vector IB's: body W verbatim, flags 0xC0, INNER_NUM, INNER_BASE, UNIQ_KEY, WAIT."""
     key = "7F000001149018B4AAC2851B0BAC0003"
     writer.topics.CreateTopic(topics_pb2.CreateTopicRequest(name="BT", attributes={"+queue.type": "BatchCQ"}))
@@ -102,7 +102,7 @@ def test_inner_batch_without_any_key_gets_a_unique_key(writer: RunningWriter) ->
     assert all(len(key) == 32 for key in keys)
 
 
-def test_messages_and_packed_bytes_end_in_the_same_record(writer: RunningWriter) -> None:
+def test_messages_and_packed_bytes_are_stored_as_the_same_record(writer: RunningWriter) -> None:
     """The records of separate messages equal those of their wire batch, except for position and time."""
     message = pb.Message(body=b"b", tag="T", keys=["k1", "k2"], properties={"a": "1"}, flag=9)
     writer.append("t", messages=pb.MessageList(messages=[message]), born_timestamp_ms=1)
@@ -209,7 +209,7 @@ def test_queue_offsets_are_dense_in_each_queue(writer: RunningWriter) -> None:
         assert offsets == list(range(len(offsets)))
 
 
-def test_store_timestamps_never_go_back(writer: RunningWriter) -> None:
+def test_store_timestamps_of_appends_never_decrease(writer: RunningWriter) -> None:
     """No record is older than the previous one."""
     for _ in range(20):
         writer.append("t", W)
@@ -218,7 +218,7 @@ def test_store_timestamps_never_go_back(writer: RunningWriter) -> None:
     assert all(times)
 
 
-def test_queue_is_chosen_by_routing_key_then_by_first_key_then_in_turn(writer: RunningWriter) -> None:
+def test_the_queue_is_chosen_by_routing_key_first_key_or_round_robin(writer: RunningWriter) -> None:
     """It is |hash| mod 4 of the routing key, otherwise of the first message's first key, otherwise round robin."""
 
     def chosen(keys: list[str], routing_key: str = "") -> int:
@@ -248,7 +248,7 @@ def test_a_batch_that_does_not_fit_goes_to_the_next_file_whole(writer: RunningWr
     assert [len(files[start]) for start in (0, 1 << 20)] == [1 << 20, 1 << 20]  # a third one may be in preparation
 
 
-def test_a_record_may_fill_its_file_but_for_eight_bytes(writer: RunningWriter) -> None:
+def test_a_record_may_fill_its_file_except_for_eight_bytes(writer: RunningWriter) -> None:
     """The largest record is the file's size less the blank record's 8 bytes; the next batch rolls."""
     body = bytes(range(256)) * 4096
     size = (1 << 20) - 8 - 91 - 1

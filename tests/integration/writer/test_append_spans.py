@@ -30,8 +30,8 @@ def collector(monkeypatch: pytest.MonkeyPatch) -> Iterator[Collector]:
         yield running
 
 
-def test_a_batch_is_a_span_with_its_write_and_its_flush(tmp_path: Path, collector: Collector) -> None:
-    """It continues the caller's trace, of the call's metadata or of the request, and has the batch's place."""
+def test_a_batch_has_a_span_with_append_and_flush_children(tmp_path: Path, collector: Collector) -> None:
+    """The span continues the caller's trace, from the call's metadata or the request, and has the batch's offsets."""
     with RunningWriter(tmp_path, traces="otlp") as writer:
         first = writer.log.AppendBatch(BATCH, metadata=(("traceparent", TRACEPARENT),))
         other = pb.AppendBatchRequest(traceparent=f"00-{'12' * 16}-{SPAN}-01")
@@ -65,7 +65,7 @@ def test_each_batch_of_a_stream_belongs_to_its_own_trace(tmp_path: Path, collect
     assert spans[traces[2]].attributes["error.type"] == "BATCH_EMPTY"
 
 
-def test_what_the_sender_does_not_sample_is_no_span(tmp_path: Path, collector: Collector) -> None:
+def test_unsampled_batches_have_no_span(tmp_path: Path, collector: Collector) -> None:
     """The batch is stored unchanged."""
     with RunningWriter(tmp_path, traces="otlp") as writer:
         writer.log.AppendBatch(BATCH, metadata=(("traceparent", TRACEPARENT[:-1] + "0"),))
@@ -80,7 +80,7 @@ def test_without_the_setting_there_is_no_span(tmp_path: Path, collector: Collect
     assert collector.spans == []
 
 
-def test_a_collector_that_is_down_stops_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unavailable_collector_does_not_stop_appends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Many more batches than the span queue holds are all stored, and the stop stays within its limit."""
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{free_port()}")
     monkeypatch.setenv("OTEL_BSP_MAX_QUEUE_SIZE", "64")
@@ -94,7 +94,7 @@ def test_a_collector_that_is_down_stops_nothing(tmp_path: Path, monkeypatch: pyt
     assert writer.failure is None
 
 
-def test_a_call_of_no_rpc_of_ours_is_answered(tmp_path: Path, collector: Collector) -> None:
+def test_calls_of_other_grpc_services_are_answered_without_a_span(tmp_path: Path, collector: Collector) -> None:
     """The health service has no request id, and no span."""
     from grpc_health.v1 import health_pb2, health_pb2_grpc
 

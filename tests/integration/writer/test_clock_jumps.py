@@ -29,7 +29,7 @@ def set_clock(monkeypatch: pytest.MonkeyPatch) -> SetClock:
     return set_to
 
 
-def test_store_times_never_go_back(tmp_path: Path, set_clock: SetClock) -> None:
+def test_store_timestamps_never_decrease(tmp_path: Path, set_clock: SetClock) -> None:
     """Searches by time rely on it, also over a restart. Offsets stay dense."""
     for differences in ([0, -1, 24, 23], [-2, 0, 25]):
         with RunningWriter(tmp_path) as writer:
@@ -44,7 +44,7 @@ def test_store_times_never_go_back(tmp_path: Path, set_clock: SetClock) -> None:
     assert jumps == [False, True, False, False, False, True]  # it follows the clock ahead, and never back
 
 
-def test_a_repeat_is_known_whatever_the_clock_says(tmp_path: Path, set_clock: SetClock) -> None:
+def test_a_repeat_is_recognised_after_clock_jumps(tmp_path: Path, set_clock: SetClock) -> None:
     """The window counts batches, not time."""
     with RunningWriter(tmp_path) as writer:
         first = writer.append("t", wire_batch((b"body", b"", 0)), request_id="once")
@@ -54,7 +54,7 @@ def test_a_repeat_is_known_whatever_the_clock_says(tmp_path: Path, set_clock: Se
             assert (again.duplicate, again.queue_offset) == (True, first.queue_offset)
 
 
-def test_answers_do_not_wait_for_the_clock(tmp_path: Path, set_clock: SetClock) -> None:
+def test_answers_do_not_depend_on_the_wall_clock(tmp_path: Path, set_clock: SetClock) -> None:
     """Timeouts and group commits use a monotonic clock."""
     with RunningWriter(tmp_path, flush_mode="sync") as writer:
         for hours in (0, 24, -1):

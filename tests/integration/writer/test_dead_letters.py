@@ -41,7 +41,7 @@ def retry(writer: RunningWriter, given: dict[str, str] | None = None, **fields: 
     ],
     ids=["default", "setting", "setting of 0", "property", "request", "property before request", "negative"],
 )
-def test_retry_at_its_limit_goes_to_the_dead_letters(
+def test_a_retry_at_its_limit_becomes_a_dead_letter(
     tmp_path: Path, settings: dict[str, Any], given: dict[str, str], fields: dict[str, Any], limit: int
 ) -> None:
     """Below the limit it waits for its next try; at the limit it is stored at once, and the answer names the topic."""
@@ -59,7 +59,7 @@ def test_retry_at_its_limit_goes_to_the_dead_letters(
     assert [decode_properties(record.properties) for record in dead] == [{"UNIQ_KEY": "u", **given}] * 2
 
 
-def test_spelled_out_retry_goes_to_the_dead_letters(tmp_path: Path) -> None:
+def test_an_unpacked_retry_becomes_a_dead_letter(tmp_path: Path) -> None:
     """Tag, keys and properties stay."""
     message = pb.Message(body=b"x", tag="a", keys=["k"], properties={"p": "q", "MAX_RECONSUME_TIMES": "1"}, flag=7)
     with RunningWriter(tmp_path) as writer:
@@ -75,7 +75,7 @@ def test_spelled_out_retry_goes_to_the_dead_letters(tmp_path: Path) -> None:
     assert decode_properties(record.properties) == {"TAGS": "a", "KEYS": "k", "p": "q", "MAX_RECONSUME_TIMES": "1"}
 
 
-def test_retry_at_its_limit_on_a_stream_goes_to_the_dead_letters(tmp_path: Path) -> None:
+def test_a_retry_at_its_limit_on_a_stream_becomes_a_dead_letter(tmp_path: Path) -> None:
     """The fast path has the same rule."""
     batch = pb.AppendBatchRequest(topic=RETRY, packed=wire_batch((b"x", b"", 0)), reconsume_times=16)
     request = pb.AppendStreamRequest(batches=[pb.AppendStreamRequest.Entry(correlation_id=1, batch=batch)])
@@ -84,14 +84,14 @@ def test_retry_at_its_limit_on_a_stream_goes_to_the_dead_letters(tmp_path: Path)
     assert result.appended.stored_topic == DEAD
 
 
-def test_dead_letters_are_created_where_no_topic_is_created_by_a_message(tmp_path: Path) -> None:
+def test_dead_letter_topics_are_created_without_auto_create(tmp_path: Path) -> None:
     """As in a broker, a message without further tries must not be refused."""
     with RunningWriter(tmp_path, auto_create_topics=False) as writer:
         assert refusal_of(lambda: retry(writer, reconsume_times=15)).reason == "TOPIC_NOT_FOUND"
         assert retry(writer, reconsume_times=16).stored_topic == DEAD
 
 
-def test_repeated_dead_letter_is_stored_once(tmp_path: Path) -> None:
+def test_a_repeated_dead_letter_is_stored_once(tmp_path: Path) -> None:
     """The answer of the repetition names the topic too, also after a restart."""
     answers = []
     for _ in range(2):
@@ -104,7 +104,7 @@ def test_repeated_dead_letter_is_stored_once(tmp_path: Path) -> None:
     assert len(stored_records(tmp_path)) == 1
 
 
-def test_what_is_no_retry_of_one_message_is_refused_as_before(tmp_path: Path) -> None:
+def test_invalid_retries_are_refused(tmp_path: Path) -> None:
     """These are a batch, malformed bytes, an invalid limit, and an expected offset of the retry topic."""
     one = wire_batch((b"x", b"", 0))
     with RunningWriter(tmp_path) as writer:
@@ -126,7 +126,7 @@ def test_other_topics_have_no_limit(tmp_path: Path) -> None:
         assert writer.append("t", wire_batch((b"x", b"", 0)), reconsume_times=99).stored_topic == ""
 
 
-def test_greater_limit_of_a_consumer_counts(tmp_path: Path) -> None:
+def test_a_higher_attempt_limit_of_a_consumer_applies(tmp_path: Path) -> None:
     """`consume(max_attempts=20)` gets its twenty attempts: the client states them in each retry."""
     message = ReceivedMessage(
         "orders", 0, 7, b"body", None, (), {}, "id", "place", 0, 0, 0, 0, 0, 16, "127.0.0.1:1", "127.0.0.1:2"

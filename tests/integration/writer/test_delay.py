@@ -59,7 +59,7 @@ def saved_offsets(root: Path) -> dict[str, int]:
     return content["offsetTable"]
 
 
-def test_answer_tells_when_and_whereto(writer: RunningWriter) -> None:
+def test_the_answer_for_a_delayed_message_has_time_and_queue(writer: RunningWriter) -> None:
     """The queue is the topic's own, chosen as usual; the place is the record's in the schedule topic."""
     writer.append("t", wire_batch((b"before", b"", 0)), queue_id=2)
     answers = [delay(writer, b"%d" % i, level=4, queue_id=None, routing_key="k") for i in range(2)]
@@ -79,7 +79,7 @@ def test_not_delayed_messages_are_answered_without_a_time(writer: RunningWriter)
     assert [topic.name for topic in writer.topics.ListTopics(topics_pb2.ListTopicsRequest()).topics] == ["t"]
 
 
-def test_level_on_the_request_counts_where_the_message_has_none(writer: RunningWriter) -> None:
+def test_the_delay_level_of_the_request_applies_without_one_in_the_message(writer: RunningWriter) -> None:
     """The message's own level takes precedence, in both forms of a request."""
     one = pb.MessageList(messages=[pb.Message(body=b"x")])
     spelled = writer.append("t", properties={"DELAY": "2"}, messages=one)
@@ -107,7 +107,7 @@ def test_delivered_when_due_and_indexed(writer: RunningWriter) -> None:
     }
 
 
-def test_indexed_message_comes_at_its_time(writer: RunningWriter) -> None:
+def test_an_indexed_delayed_message_is_delivered_when_due(writer: RunningWriter) -> None:
     """It comes neither before nor much later."""
     sent = delay(writer, b"later")
     index(writer.root)
@@ -126,7 +126,7 @@ def test_order_within_a_level_is_kept(writer: RunningWriter) -> None:
     assert [record.body for record in in_topic(writer.root, "t")] == [b"%d" % number for number in range(600)]
 
 
-def test_retry_topic_takes_single_messages_again_and_again(writer: RunningWriter) -> None:
+def test_the_retry_topic_accepts_repeated_attempts_of_a_message(writer: RunningWriter) -> None:
     """A failed message keeps its UNIQ_KEY; each further try is stored and delivered, a repeated send is not."""
     for tries in (1, 2):
         for repeat in (False, True):
@@ -163,7 +163,7 @@ def not_delivered(events: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]
     return [event for event in events if event["event"] == "delayed_messages_not_delivered"]
 
 
-def test_message_of_a_deleted_topic_is_stepped_over_and_told(writer: RunningWriter) -> None:
+def test_a_delayed_message_of_a_deleted_topic_is_skipped_and_logged(writer: RunningWriter) -> None:
     """Later messages are delivered."""
     delay(writer, b"lost", "gone")
     delay(writer, b"there", "t")
@@ -176,7 +176,7 @@ def test_message_of_a_deleted_topic_is_stepped_over_and_told(writer: RunningWrit
     assert in_topic(writer.root, "gone") == []
 
 
-def test_message_of_a_recreated_topic_is_stepped_over_and_told(writer: RunningWriter) -> None:
+def test_a_delayed_message_of_a_recreated_topic_is_skipped_and_logged(writer: RunningWriter) -> None:
     """A delayed message belongs to the topic that it was sent to; a new topic of that name never gets it."""
     delay(writer, b"old", "gone")
     writer.topics.DeleteTopic(topics_pb2.DeleteTopicRequest(name="gone"))
@@ -190,7 +190,7 @@ def test_message_of_a_recreated_topic_is_stepped_over_and_told(writer: RunningWr
 
 
 @pytest.mark.parametrize("restart", [False, True], ids=["running", "restarted"])
-def test_delayed_message_of_a_deleted_topic_is_no_original(tmp_path: Path, restart: bool) -> None:
+def test_a_delayed_message_of_a_deleted_topic_is_not_an_original(tmp_path: Path, restart: bool) -> None:
     """The same delayed message, sent again to the new topic, is stored again and delivered."""
     with RunningWriter(tmp_path) as writer:
         delay(writer, b"x", "gone", request_id="r")
@@ -208,7 +208,7 @@ def check_delayed_anew(writer: RunningWriter) -> None:
     wait_until(lambda: [record.body for record in in_topic(writer.root, "gone")] == [b"x"])
 
 
-def test_damaged_message_is_stepped_over_and_told(writer: RunningWriter) -> None:
+def test_a_damaged_delayed_message_is_skipped_and_logged(writer: RunningWriter) -> None:
     """Its bytes changed after it was indexed."""
     answers = [delay(writer, b"body %d" % number) for number in range(3)]
     index(writer.root)
@@ -222,7 +222,7 @@ def test_damaged_message_is_stepped_over_and_told(writer: RunningWriter) -> None
     assert told["told"][0]["reason"] == "BODY_CRC"
 
 
-def test_schedule_topic_is_nobodys_to_write_alter_or_delete(writer: RunningWriter) -> None:
+def test_the_schedule_topic_cannot_be_written_altered_or_deleted(writer: RunningWriter) -> None:
     """This also holds once it exists."""
     delay(writer, b"x", level=18)
     assert refusal_of(lambda: writer.append(SCHEDULE, wire_batch((b"x", b"", 0)))).reason == "TOPIC_FORBIDDEN"
@@ -232,7 +232,7 @@ def test_schedule_topic_is_nobodys_to_write_alter_or_delete(writer: RunningWrite
     assert refusal_of(lambda: writer.topics.DeleteTopic(deletion)).reason == "TOPIC_FORBIDDEN"
 
 
-def test_restart_goes_on_where_it_was(tmp_path: Path) -> None:
+def test_delayed_delivery_continues_after_a_restart(tmp_path: Path) -> None:
     """A clean stop saves each level's offset; messages that become due meanwhile are delivered once by the next run."""
     with RunningWriter(tmp_path) as writer:
         for number in range(3):
@@ -250,7 +250,7 @@ def test_restart_goes_on_where_it_was(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("flush_mode", ["sync", "async"])
-def test_offsets_are_saved_now_and_then(tmp_path: Path, flush_mode: str) -> None:
+def test_delay_offsets_are_saved_periodically(tmp_path: Path, flush_mode: str) -> None:
     """They are saved at run time; in async mode after the delivered messages are flushed."""
     given: dict[str, Any] = {"flush_mode": flush_mode, "flush_interval_ms": 50, "delay_offset_interval_ms": 50}
     with RunningWriter(tmp_path, **given) as writer:
@@ -274,7 +274,7 @@ class UnflushedStorage(DiskStorage):
         super().fdatasync(descriptor)
 
 
-def test_offsets_are_never_ahead_of_what_is_flushed(tmp_path: Path) -> None:
+def test_saved_delay_offsets_are_never_ahead_of_flushed_deliveries(tmp_path: Path) -> None:
     """In async mode a delivery is answered before its flush: after a power cut it must not count as done."""
     storage = UnflushedStorage()
     given: dict[str, Any] = {"flush_mode": "async", "flush_interval_ms": 20, "delay_offset_interval_ms": 10}
@@ -299,7 +299,9 @@ def brokers_store(tmp_path: Path, golden_store: Callable[[str], Path]) -> Path:
 @pytest.mark.parametrize(
     ("told", "repeated"), [(None, 0), ('{"offsetTable":{1:2,2:3,3:3}}', 1), ("", 9)], ids=["as left", "behind", "lost"]
 )
-def test_brokers_store_goes_on_where_its_file_says(brokers_store: Path, told: str | None, repeated: int) -> None:
+def test_delayed_delivery_in_a_broker_store_continues_at_its_saved_offsets(
+    brokers_store: Path, told: str | None, repeated: int
+) -> None:
     """Messages that its file counts as delivered are skipped; later deliveries are found in the log."""
     if told is not None:
         (brokers_store / "config" / "delayOffset.json.bak").unlink(missing_ok=True)
@@ -314,7 +316,7 @@ def test_brokers_store_goes_on_where_its_file_says(brokers_store: Path, told: st
     assert counts == ([repeated] if repeated else [])
 
 
-def test_unreadable_offsets_stop_deliveries_and_nothing_else(tmp_path: Path) -> None:
+def test_unreadable_delay_offsets_stop_only_deliveries(tmp_path: Path) -> None:
     """Repeating every delivery would be worse; appends continue, and an event reports it."""
     with RunningWriter(tmp_path) as writer:
         delay(writer, b"x")

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.integration
 SERVING, NOT_SERVING = health_pb2.HealthCheckResponse.SERVING, health_pb2.HealthCheckResponse.NOT_SERVING
 
 
-def test_it_takes_appends_while_it_drains(tmp_path: Path) -> None:
+def test_a_draining_writer_accepts_appends(tmp_path: Path) -> None:
     """Health watchers are notified first; then clients have time to move."""
     with RunningWriter(tmp_path, drain_ms=1_000) as writer:
         watching = health_pb2_grpc.HealthStub(writer.channel).Watch(health_pb2.HealthCheckRequest(), timeout=30)

@@ -75,7 +75,7 @@ def test_full_disk_refuses_and_recovers(tmp_path: Path, torn_bytes: int) -> None
     assert [record.body[:2] for record in stored_records(tmp_path)] == [b"1:", b"3:"]
 
 
-def test_traces_of_a_failed_write_are_made_zero(tmp_path: Path) -> None:
+def test_bytes_of_a_failed_write_are_zeroed(tmp_path: Path) -> None:
     """Bytes of a refused batch never come back: they are zero before the refusal is answered."""
     storage = FaultyStorage()
     with RunningWriter(tmp_path, storage) as writer:
@@ -91,7 +91,7 @@ def test_traces_of_a_failed_write_are_made_zero(tmp_path: Path) -> None:
         assert log_bytes(tmp_path) == before
 
 
-def test_traces_that_cannot_be_removed_stop_the_writer(tmp_path: Path) -> None:
+def test_bytes_that_cannot_be_zeroed_stop_the_writer(tmp_path: Path) -> None:
     """A torn write that cannot be zeroed could come back as a record: the writer stops."""
     storage = FaultyStorage()
     with RunningWriter(tmp_path, storage) as writer:
@@ -102,7 +102,7 @@ def test_traces_that_cannot_be_removed_stop_the_writer(tmp_path: Path) -> None:
         assert isinstance(writer.failure, FlushFailedError)
 
 
-def test_failed_write_is_refused_and_the_next_one_passes(tmp_path: Path) -> None:
+def test_a_failed_write_is_refused_and_the_next_one_succeeds(tmp_path: Path) -> None:
     """EIO on a write gives an error, no trace, and uses no queue offset."""
     storage = FaultyStorage()
     with RunningWriter(tmp_path, storage) as writer:
@@ -137,7 +137,7 @@ def test_full_disk_at_a_roll_refuses_and_recovers(tmp_path: Path) -> None:
     assert [record.queue_offset for record in stored_records(tmp_path)] == [0, 1, 2, 3]
 
 
-def test_nearly_full_disk_refuses_before_it_breaks(tmp_path: Path) -> None:
+def test_a_nearly_full_disk_refuses_appends(tmp_path: Path) -> None:
     """Below min_free_disk_bytes the error is DISK_FULL with both numbers, and nothing is written."""
     with RunningWriter(tmp_path, min_free_disk_bytes=1 << 60) as writer:
         refusal = refusal_of(lambda: writer.append("t", ONE))

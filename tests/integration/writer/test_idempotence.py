@@ -80,7 +80,7 @@ def test_repeat_after_a_restart_gets_the_original_offsets(
         assert repeat.term == 2
 
 
-def test_known_id_with_other_content_is_a_conflict(writer: RunningWriter, topic: str) -> None:
+def test_a_known_request_id_with_other_content_is_a_conflict(writer: RunningWriter, topic: str) -> None:
     """Another body, or fewer or more messages, with a known id: ALREADY_EXISTS, and nothing is stored."""
     create(writer, topic)
     first = writer.append(topic, PLAIN, request_id="r1")
@@ -90,7 +90,7 @@ def test_known_id_with_other_content_is_a_conflict(writer: RunningWriter, topic:
     assert writer.info().max_physical_offset == first.end_physical_offset
 
 
-def test_known_id_with_other_content_is_a_conflict_after_a_restart(tmp_path: Path, topic: str) -> None:
+def test_a_known_request_id_with_other_content_is_a_conflict_after_a_restart(tmp_path: Path, topic: str) -> None:
     """The rebuilt window detects other content as well."""
     with RunningWriter(tmp_path) as writer:
         create(writer, topic)
@@ -116,7 +116,7 @@ def test_same_id_on_another_topic_is_another_batch_after_a_restart(tmp_path: Pat
 
 
 @pytest.mark.parametrize("wire", [PLAIN, KEYED_LAST], ids=["no key", "a later message has one"])
-def test_a_batch_of_an_earlier_version_is_known_again(
+def test_a_batch_stored_by_an_earlier_version_is_recognised(
     tmp_path: Path, topic: str, wire: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Earlier versions gave only the first message a key; the repetition may come from a client that makes all."""
@@ -144,14 +144,14 @@ def test_concurrent_repeats_agree(writer: RunningWriter) -> None:
     assert len(stored_records(writer.root)) == 2
 
 
-def test_repeated_compare_and_append_is_a_repeat_and_no_mismatch(writer: RunningWriter) -> None:
+def test_a_repeated_compare_and_append_is_a_duplicate_and_not_a_mismatch(writer: RunningWriter) -> None:
     """A compare-and-append whose answer was lost succeeds when it is repeated."""
     first = writer.append("t", PLAIN, request_id="r1", expected_next_offset=0)
     assert writer.append("t", PLAIN, request_id="r1", expected_next_offset=0).duplicate
     assert first.queue_offset == 0
 
 
-def test_window_forgets_the_oldest_batch(tmp_path: Path) -> None:
+def test_the_window_drops_the_oldest_batch(tmp_path: Path) -> None:
     """With a window of two batches a third makes the first one new again; GetLogInfo has the size."""
     with RunningWriter(tmp_path, idempotence_window_batches=2) as writer:
         assert writer.info().idempotence_window_batches == 2
@@ -168,7 +168,7 @@ def recreate(writer: RunningWriter, topic: str) -> None:
 
 @pytest.mark.parametrize(("wire", "request_id"), [(PLAIN, "r1"), (KEYED, "")], ids=["request_id", "UNIQ_KEY"])
 @pytest.mark.parametrize("restart", [False, True], ids=["running", "restarted"])
-def test_batch_of_a_deleted_topic_is_no_original(
+def test_a_batch_of_a_deleted_topic_is_not_an_original(
     tmp_path: Path, topic: str, wire: bytes, request_id: str, restart: bool
 ) -> None:
     """After the topic was deleted and created again the batch is stored again, and is then an original itself."""
@@ -193,7 +193,7 @@ def check_stored_anew(
     assert without_flag(repeat) == without_flag(again)
 
 
-def test_other_content_under_a_deleted_topics_id_is_no_conflict(writer: RunningWriter, topic: str) -> None:
+def test_other_content_under_the_id_of_a_deleted_topic_is_not_a_conflict(writer: RunningWriter, topic: str) -> None:
     """The id belongs to the present topic."""
     create(writer, topic)
     writer.append(topic, PLAIN, request_id="r1")
@@ -212,7 +212,7 @@ def test_compare_and_append_of_a_deleted_topic_compares_again(writer: RunningWri
     assert not writer.append(topic, PLAIN, request_id="r1", expected_next_offset=2).duplicate
 
 
-def test_batch_of_an_expired_file_is_no_original(tmp_path: Path) -> None:
+def test_a_batch_of_an_expired_file_is_not_an_original(tmp_path: Path) -> None:
     """A duplicate is recognised only while its original can be read."""
     with RunningWriter(tmp_path, retention_interval_ms=20, retention_hours=1e-6) as writer:
         writer.append("t", PLAIN, request_id="r1")

@@ -48,6 +48,6 @@ def test_an_idle_stream_outlives_its_pings(tmp_path: Path) -> None:
     assert [result.appended.queue_offset for result in results] == [0, 1]
 
 
-def test_our_client_pings_no_more_often_than_a_writer_allows() -> None:
+def test_the_client_pings_no_more_often_than_the_writer_allows() -> None:
     """The defaults of both are compared: otherwise each idle producer would be disconnected after a while."""
     assert 2 * WriterSettings().min_ping_interval_ms <= KEEPALIVE_TIME_MS

@@ -51,7 +51,7 @@ def test_appends_are_counted_as_they_were_answered(writer: RunningWriter) -> Non
     }
 
 
-def test_groups_disk_and_positions_are_read_when_asked_for(writer: RunningWriter) -> None:
+def test_group_commit_disk_and_offset_metrics_are_read_at_the_scrape(writer: RunningWriter) -> None:
     """With one append at a time each has its own sync, and no backlog remains."""
     answers = [writer.append("t", wire_batch((b"x" * 100, b"", 0))) for _ in range(3)]
     assert values(writer, "tidemark_fdatasync_seconds_count") == {"": 3}
@@ -126,7 +126,7 @@ def test_time_of_appends_is_measured(writer: RunningWriter) -> None:
 
 
 @pytest.mark.parametrize(("warn_ms", "warnings"), [(1, 1), (0, 0)])
-def test_append_that_waits_is_told(tmp_path: Path, warn_ms: int, warnings: int) -> None:
+def test_a_slow_append_is_logged(tmp_path: Path, warn_ms: int, warnings: int) -> None:
     """There is at most one line a second, with the topic and the time; none if warnings are off."""
     storage = FaultyStorage()
     with capture_logs() as events, RunningWriter(tmp_path, storage, append_warning_ms=warn_ms) as writer:

@@ -18,7 +18,7 @@ from .harness import RunningWriter
 pytestmark = pytest.mark.integration
 
 
-def test_a_dear_write_has_the_pages_behind_the_log_made(tmp_path: Path) -> None:
+def test_an_expensive_write_preallocates_pages_after_the_log(tmp_path: Path) -> None:
     """Any write counts as expensive here, because no machine has expensive pages on demand."""
     asked: list[int] = []
     first = threading.Event()

@@ -30,7 +30,7 @@ def read(writer: RunningWriter, **fields: object) -> list[pb.ReadLogResponse]:
     return list(writer.log.ReadLog(pb.ReadLogRequest(**fields), timeout=20))  # type: ignore[arg-type]
 
 
-def test_read_log_gives_the_committed_bytes_as_they_lie_on_disk(writer: RunningWriter) -> None:
+def test_read_log_returns_the_committed_bytes_of_the_files(writer: RunningWriter) -> None:
     """They come in slices of at most 1 MiB, contiguous over a file's edge, up to the present committed offset."""
     for _ in range(5):
         end = writer.append("t", BIG).end_physical_offset
@@ -43,7 +43,7 @@ def test_read_log_gives_the_committed_bytes_as_they_lie_on_disk(writer: RunningW
         at += len(part.data)
 
 
-def test_read_log_reads_a_stretch(writer: RunningWriter) -> None:
+def test_read_log_reads_a_range(writer: RunningWriter) -> None:
     """It reads from any offset, at most max_bytes."""
     writer.append("t", BIG)
     (part,) = read(writer, physical_offset=100, max_bytes=50)
@@ -64,7 +64,7 @@ def test_read_log_at_the_committed_offset_is_empty(writer: RunningWriter) -> Non
         ({"max_bytes": -1}, "ARGUMENT_ILLEGAL", "INVALID_ARGUMENT"),
     ],
 )
-def test_read_log_refuses_places_that_are_not_there(
+def test_read_log_refuses_offsets_outside_the_log(
     writer: RunningWriter, fields: dict[str, int], reason: str, code: str
 ) -> None:
     """The error has the bounds for the next request."""
@@ -84,7 +84,7 @@ def test_read_log_follows(writer: RunningWriter) -> None:
     assert rest == log_bytes(writer.root)[0][first : 2 * first]
 
 
-def test_watch_committed_tells_now_and_every_move(writer: RunningWriter) -> None:
+def test_watch_committed_returns_the_current_offset_and_every_change(writer: RunningWriter) -> None:
     """The first answer comes at once; later ones ascend to the last append's end, which is in the checkpoint."""
     stream = writer.log.WatchCommitted(pb.WatchCommittedRequest(), timeout=20)
     assert next(stream).committed_offset == 0
@@ -100,7 +100,7 @@ def test_watch_committed_tells_now_and_every_move(writer: RunningWriter) -> None
     stream.cancel()
 
 
-def test_followers_are_told_when_the_writer_stops(tmp_path: Path) -> None:
+def test_followers_are_notified_when_the_writer_stops(tmp_path: Path) -> None:
     """Watchers and followers end with STORE_CLOSED, and the stop does not wait for them."""
     with RunningWriter(tmp_path) as writer:
         watch = writer.log.WatchCommitted(pb.WatchCommittedRequest())
@@ -113,7 +113,7 @@ def test_followers_are_told_when_the_writer_stops(tmp_path: Path) -> None:
         stopper.join()
 
 
-def test_log_info_tells_bounds_limits_and_identity(writer: RunningWriter) -> None:
+def test_log_info_returns_bounds_limits_and_identity(writer: RunningWriter) -> None:
     """It has every end, every limit, and the identity of the store."""
     end = writer.append("t", BIG).end_physical_offset
     info = writer.info()
@@ -138,13 +138,13 @@ def test_each_start_is_a_new_term(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("service", ["", "tidemark.v1.CommitLogService", "tidemark.v1.TopicService"])
-def test_health_says_serving(writer: RunningWriter, service: str) -> None:
+def test_health_reports_serving(writer: RunningWriter, service: str) -> None:
     """The standard health service knows the server and each of its services."""
     stub = health_pb2_grpc.HealthStub(writer.channel)
     assert stub.Check(health_pb2.HealthCheckRequest(service=service)).status == health_pb2.HealthCheckResponse.SERVING
 
 
-def test_healthcheck_tells_a_writer_that_serves_from_none(writer: RunningWriter) -> None:
+def test_healthcheck_distinguishes_a_serving_writer_from_none(writer: RunningWriter) -> None:
     """Containers use this check."""
     assert is_healthy("writer", writer_listen=writer.address)
     assert not is_healthy("writer", writer_listen="127.0.0.1:1")

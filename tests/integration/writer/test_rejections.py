@@ -206,7 +206,7 @@ CASES: list[tuple[str, str, str, str, dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("topic", "code", "reason", "fields"), [c[1:] for c in CASES], ids=[c[0] for c in CASES])
-def test_refused_append_says_why_and_writes_nothing(
+def test_a_refused_append_has_a_reason_and_writes_nothing(
     writer: RunningWriter, topic: str, code: str, reason: str, fields: dict[str, Any]
 ) -> None:
     """Code, stable reason and domain arrive as rich details; the log's bytes and the queue's number stay."""
@@ -217,7 +217,7 @@ def test_refused_append_says_why_and_writes_nothing(
     assert refusal.message
 
 
-def test_refused_append_uses_up_no_queue_offset(writer: RunningWriter) -> None:
+def test_a_refused_append_uses_no_queue_offset(writer: RunningWriter) -> None:
     """Appends around a refused one are numbered as if it had never been sent (RocketMQ #6570)."""
     first = writer.append("s", ONE, queue_id=1)
     refusal_of(lambda: writer.append("s", packed((bytes(100_001), b"", 0))["packed"], queue_id=1))
@@ -227,7 +227,7 @@ def test_refused_append_uses_up_no_queue_offset(writer: RunningWriter) -> None:
     assert second.physical_offset == first.end_physical_offset
 
 
-def test_mismatch_tells_the_actual_next_offset(writer: RunningWriter) -> None:
+def test_an_offset_mismatch_reports_the_actual_next_offset(writer: RunningWriter) -> None:
     """A failed compare-and-append returns the queue's next offset; with that number it passes."""
     writer.append("s", ONE, queue_id=2)
     refusal = refusal_of(lambda: writer.append("s", ONE, queue_id=2, expected_next_offset=99))
@@ -237,7 +237,7 @@ def test_mismatch_tells_the_actual_next_offset(writer: RunningWriter) -> None:
     assert writer.append("s", ONE, queue_id=2, expected_next_offset=actual).queue_offset == actual
 
 
-def test_greatest_legal_sizes_are_taken(writer: RunningWriter) -> None:
+def test_the_greatest_legal_sizes_are_accepted(writer: RunningWriter) -> None:
     """A body of exactly the limit, a wire batch of exactly the limit and 32,767 bytes of properties are stored."""
     writer.append("s", wire_batch((bytes(100_000), b"", 0)), queue_id=0)
     element = 100_000 // 2 - 22
@@ -291,7 +291,7 @@ def test_every_truncation_of_a_batch_is_refused(writer: RunningWriter, topic: st
     [(0, ">i"), (16, ">i"), (22, ">h"), (44, ">i"), (60, ">i"), (68, ">h")],
     ids=["size", "body length", "properties length", "second size", "second body length", "second properties length"],
 )
-def test_wrong_lengths_are_refused(writer: RunningWriter, at: int, kind: str) -> None:
+def test_invalid_lengths_are_refused(writer: RunningWriter, at: int, kind: str) -> None:
     """Negative, zero, overrunning and off-by-one lengths in any field are BATCH_MALFORMED, and nothing is written."""
     before = log_bytes(writer.root)
     (true,) = struct.unpack_from(kind, W, at)
@@ -313,7 +313,7 @@ def test_wrong_lengths_are_refused(writer: RunningWriter, at: int, kind: str) ->
         ("CommitLogService/ReadLog", b"\xff"),
     ],
 )
-def test_bytes_that_are_no_request_are_the_callers_fault(
+def test_bytes_that_are_not_a_request_are_an_invalid_argument(
     writer: RunningWriter, method: str, junk: bytes, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The code is not INTERNAL, which stands for a bug; the log gets no line, which any client could otherwise fill."""
@@ -324,14 +324,14 @@ def test_bytes_that_are_no_request_are_the_callers_fault(
     assert "request_failed" not in "".join(capsys.readouterr())
 
 
-def test_bytes_that_are_no_request_end_a_stream(writer: RunningWriter, capsys: pytest.CaptureFixture[str]) -> None:
+def test_bytes_that_are_not_a_request_end_a_stream(writer: RunningWriter, capsys: pytest.CaptureFixture[str]) -> None:
     """The error is the same."""
     call = writer.channel.stream_stream("/tidemark.v1.CommitLogService/AppendStream", lambda raw: raw, lambda raw: raw)
     assert refusal_of(lambda: list(call(iter([b"\xff"]), timeout=30))).reason == "ARGUMENT_ILLEGAL"
     assert "request_failed" not in "".join(capsys.readouterr())
 
 
-def test_a_call_without_a_deadline_is_refused_where_it_has_to_have_one(tmp_path: Path) -> None:
+def test_a_call_that_needs_a_deadline_is_refused_without_one(tmp_path: Path) -> None:
     """The setting is TIDEMARK_REQUIRE_DEADLINE; streams are long-lived, and need no deadline."""
     with RunningWriter(tmp_path, require_deadline=True) as strict:
         refusal = refusal_of(lambda: strict.log.GetLogInfo(pb.GetLogInfoRequest()))
@@ -349,7 +349,7 @@ def test_a_call_without_a_deadline_is_refused_where_it_has_to_have_one(tmp_path:
     ids=repr,
 )
 @pytest.mark.parametrize("form", ["packed", "messages"])
-def test_a_tag_or_key_that_no_reader_can_ask_for_is_refused(
+def test_a_tag_or_key_that_no_reader_can_name_is_refused(
     writer: RunningWriter, form: str, named: dict[str, str]
 ) -> None:
     """Both forms of a request are checked; the error has the number of the message."""
@@ -365,6 +365,6 @@ def test_a_tag_or_key_that_no_reader_can_ask_for_is_refused(
     assert writer.info().max_physical_offset == before
 
 
-def test_a_message_that_comes_back_keeps_a_tag_that_is_refused_elsewhere(writer: RunningWriter) -> None:
+def test_a_retried_message_keeps_a_tag_that_is_otherwise_refused(writer: RunningWriter) -> None:
     """An earlier version stored it, and a failed message must not be lost for its tag."""
     assert writer.append("%RETRY%g", wire_batch((b"x", properties({"TAGS": "A||B"}), 0))).message_count == 1

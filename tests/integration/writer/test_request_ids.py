@@ -44,7 +44,7 @@ def test_a_stream_has_an_id(writer: RunningWriter) -> None:
     assert answered_id(call) == "s1"
 
 
-def test_a_refusal_tells_the_id(writer: RunningWriter) -> None:
+def test_a_refusal_has_the_request_id(writer: RunningWriter) -> None:
     """Details, metadata and the client error's facts have it, so that a user can quote it."""
     with pytest.raises(grpc.RpcError) as refused:
         writer.log.AppendBatch(pb.AppendBatchRequest(topic="t"), metadata=(("x-request-id", "mine-2"),))
@@ -53,7 +53,7 @@ def test_a_refusal_tells_the_id(writer: RunningWriter) -> None:
     assert error_of_rpc(refused.value).facts["request_id"] == "mine-2"
 
 
-def test_a_failure_is_logged_under_the_id(writer: RunningWriter, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failure_is_logged_with_the_request_id(writer: RunningWriter, monkeypatch: pytest.MonkeyPatch) -> None:
     """The event is `request_failed`; the failure is a bug."""
     monkeypatch.setattr(writer._server.parts.topic_service, "_topics", None)
     with capture_logs(processors=[merge_contextvars]) as logs, pytest.raises(grpc.RpcError) as failed:

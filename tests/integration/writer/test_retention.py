@@ -82,7 +82,7 @@ def writer(tmp_path: Path, storage: GatedStorage) -> Iterator[RunningWriter]:
         yield running
 
 
-def test_files_that_are_built_and_old_go_and_the_log_goes_on(writer: RunningWriter) -> None:
+def test_old_indexed_files_are_deleted_and_the_log_continues(writer: RunningWriter) -> None:
     """Whole files below the minimum durable mark are deleted, not the mark's file; appends and reads continue."""
     answers = fill(writer)
     end = answers[-1].end_physical_offset
@@ -102,7 +102,9 @@ def test_files_that_are_built_and_old_go_and_the_log_goes_on(writer: RunningWrit
     assert writer.append("t", _wire(99)).queue_offset == len(answers)
 
 
-def test_a_clock_that_is_set_ahead_deletes_nothing_yet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_clock_set_ahead_deletes_nothing_during_the_grace_period(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Every record is a day old at once; after the clock is set back nothing is lost.
 
     If the jump lasts, it is accepted.
@@ -119,7 +121,7 @@ def test_a_clock_that_is_set_ahead_deletes_nothing_yet(tmp_path: Path, monkeypat
         assert time.monotonic() - set_ahead_at >= 1
 
 
-def test_the_file_of_the_logs_end_stays(writer: RunningWriter) -> None:
+def test_the_file_of_the_logs_end_is_kept(writer: RunningWriter) -> None:
     """It may be old and fully indexed."""
     end = fill(writer)[-1].end_physical_offset
     mark_durable(writer.root, end)
@@ -130,7 +132,7 @@ def test_the_file_of_the_logs_end_stays(writer: RunningWriter) -> None:
 
 
 @pytest.mark.parametrize("term", [None, 0])
-def test_nothing_goes_that_is_not_indexed_in_this_term(writer: RunningWriter, term: int | None) -> None:
+def test_files_not_indexed_in_this_term_are_kept(writer: RunningWriter, term: int | None) -> None:
     """There are no marks, or those of an older term, which may cover truncated data."""
     end = fill(writer)[-1].end_physical_offset
     if term is not None:
@@ -151,7 +153,7 @@ def test_retention_is_off_by_default(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("is_old", [True, False])
-def test_the_age_is_the_records_and_never_the_files(tmp_path: Path, is_old: bool) -> None:
+def test_the_age_is_that_of_the_records_and_not_of_the_file(tmp_path: Path, is_old: bool) -> None:
     """A restored store has new file times on old records; a copy that keeps its times has old ones on new records."""
     now_ms = time.time_ns() // 1_000_000
     store_ms = now_ms - 2 * YEAR_HOURS * 3_600_000 if is_old else now_ms
@@ -169,7 +171,7 @@ def test_the_age_is_the_records_and_never_the_files(tmp_path: Path, is_old: bool
             assert min_offset(writer) == 0
 
 
-def test_a_repeat_of_what_has_expired_is_new(writer: RunningWriter) -> None:
+def test_a_repeat_of_an_expired_batch_is_new(writer: RunningWriter) -> None:
     """The window still has its key, but the place is gone; a repetition whose original exists gets that answer."""
     answers = fill(writer)
     mark_durable(writer.root, 2 * SIZE + 1)
@@ -182,7 +184,7 @@ def test_a_repeat_of_what_has_expired_is_new(writer: RunningWriter) -> None:
     assert (again.duplicate, again.queue_offset) == (False, 12)
 
 
-def test_a_repeat_of_what_expired_before_a_restart_is_new(writer: RunningWriter, tmp_path: Path) -> None:
+def test_a_repeat_of_a_batch_expired_before_a_restart_is_new(writer: RunningWriter, tmp_path: Path) -> None:
     """The window that is rebuilt from the log's tail begins at its minimum."""
     fill(writer)
     mark_durable(writer.root, 2 * SIZE + 1)
@@ -193,7 +195,7 @@ def test_a_repeat_of_what_expired_before_a_restart_is_new(writer: RunningWriter,
         assert again.append("t", _wire(0), request_id="t-0").queue_offset == 12
 
 
-def test_appends_go_on_while_a_file_is_deleted(writer: RunningWriter, storage: GatedStorage) -> None:
+def test_appends_continue_while_a_file_is_deleted(writer: RunningWriter, storage: GatedStorage) -> None:
     """The deletion of a large file takes a disk some time."""
     end = fill(writer)[-1].end_physical_offset
     storage.gate.clear()
@@ -207,8 +209,8 @@ def test_appends_go_on_while_a_file_is_deleted(writer: RunningWriter, storage: G
     wait_until(lambda: min_offset(writer) == end - end % SIZE)
 
 
-def test_nothing_goes_before_its_queue_numbers_are_on_the_disk(tmp_path: Path, storage: GatedStorage) -> None:
-    """They could not be counted from the log any more. Once they can be saved again, retention continues."""
+def test_files_are_kept_until_their_queue_offsets_are_saved(tmp_path: Path, storage: GatedStorage) -> None:
+    """The offsets could not be recovered from the log. Once they can be saved again, retention continues."""
     storage.snapshots_fail = True
     with RunningWriter(tmp_path, storage, **SHORT) as writer:
         end = fill(writer)[-1].end_physical_offset
@@ -222,7 +224,7 @@ def test_nothing_goes_before_its_queue_numbers_are_on_the_disk(tmp_path: Path, s
         assert snapshot.position >= min_offset(writer)
 
 
-def test_a_file_that_cannot_be_deleted_stays_and_is_tried_again(writer: RunningWriter, storage: GatedStorage) -> None:
+def test_a_file_that_cannot_be_deleted_is_kept_and_retried(writer: RunningWriter, storage: GatedStorage) -> None:
     """Readers still have it, and the writer continues."""
     end = fill(writer)[-1].end_physical_offset
     storage.refuse = OSError(30, "Read-only file system")
@@ -243,7 +245,7 @@ def test_a_failed_sync_of_the_folder_ends_the_writer(writer: RunningWriter, stor
     assert isinstance(writer.failure, FlushFailedError)
 
 
-def test_a_deleted_file_is_let_go_by_the_log_reader(writer: RunningWriter) -> None:
+def test_the_log_reader_releases_a_deleted_file(writer: RunningWriter) -> None:
     """An idle ReadLog must not keep its disk space occupied."""
     end = fill(writer)[-1].end_physical_offset
     list(writer.log.ReadLog(pb.ReadLogRequest(physical_offset=0), timeout=20))

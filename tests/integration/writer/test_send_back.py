@@ -35,7 +35,9 @@ def in_topic(root: Path, topic: str) -> list[Record]:
 
 
 @pytest.mark.parametrize(("asked", "tried", "level"), [(0, 0, 3), (0, 5, 8), (0, 17, 18), (1, 5, 1), (18, 0, 18)])
-def test_message_waits_for_its_next_try(tmp_path: Path, asked: int, tried: int, level: int) -> None:
+def test_a_sent_back_message_is_delayed_for_its_next_attempt(
+    tmp_path: Path, asked: int, tried: int, level: int
+) -> None:
     """The level is 3 plus the tries so far, or the given one; everything else is the original's, with one more try."""
     with RunningWriter(tmp_path, max_reconsume_times=100) as writer:
         first = writer.append("t", ORDER, reconsume_times=tried, born_timestamp_ms=1_700_000_000_000)
@@ -70,7 +72,7 @@ def test_message_waits_for_its_next_try(tmp_path: Path, asked: int, tried: int, 
     ],
     ids=["default", "setting", "property", "request", "no retry at all", "negative level"],
 )
-def test_message_at_its_limit_is_a_dead_letter(
+def test_a_sent_back_message_at_its_limit_is_a_dead_letter(
     tmp_path: Path, settings: dict[str, Any], message: dict[str, str], tried: int, asked: dict[str, int]
 ) -> None:
     """It is stored at once in %DLQ%group, which is created; the delay level is ignored."""
@@ -87,7 +89,7 @@ def test_message_at_its_limit_is_a_dead_letter(
     assert "DELAY" not in found
 
 
-def test_same_request_is_stored_once(tmp_path: Path) -> None:
+def test_a_repeated_send_back_is_stored_once(tmp_path: Path) -> None:
     """This holds after a restart too; another group, or another message, has its own copy."""
     with RunningWriter(tmp_path) as writer:
         places = [writer.append("t", wire_batch((b"x", b"", 0))).physical_offset for _ in range(2)]
@@ -118,7 +120,7 @@ def test_messages_of_an_inner_batch_are_sent_back_one_by_one(tmp_path: Path) -> 
     assert len({one["UNIQ_KEY"] for one in found}) == 3
 
 
-def test_retry_that_fails_again_keeps_its_origin(tmp_path: Path) -> None:
+def test_a_retry_that_fails_again_keeps_its_origin(tmp_path: Path) -> None:
     """RETRY_TOPIC and ORIGIN_MESSAGE_ID are set once, and the number of tries grows."""
     with RunningWriter(tmp_path, max_reconsume_times=1) as writer:
         given = properties({"RETRY_TOPIC": "orders", "ORIGIN_MESSAGE_ID": "first", "UNIQ_KEY": "retry 1"})
@@ -130,7 +132,7 @@ def test_retry_that_fails_again_keeps_its_origin(tmp_path: Path) -> None:
     assert (found["RETRY_TOPIC"], found["ORIGIN_MESSAGE_ID"], copy.reconsume_times) == ("orders", "first", 2)
 
 
-def test_place_without_the_message_is_refused(tmp_path: Path) -> None:
+def test_a_send_back_of_another_message_offset_is_refused(tmp_path: Path) -> None:
     """It is past the log, within a record, of another topic, or of a deleted topic; nothing is stored."""
     with RunningWriter(tmp_path) as writer:
         first = writer.append("t", ORDER)
@@ -156,7 +158,7 @@ def test_place_without_the_message_is_refused(tmp_path: Path) -> None:
         assert writer.info().committed_offset == end
 
 
-def test_damaged_message_is_refused(tmp_path: Path) -> None:
+def test_a_send_back_of_a_damaged_message_is_refused(tmp_path: Path) -> None:
     """Its bytes differ from the sent ones."""
     with RunningWriter(tmp_path) as writer:
         place = writer.append("t", ORDER).physical_offset
@@ -166,7 +168,7 @@ def test_damaged_message_is_refused(tmp_path: Path) -> None:
         assert refusal_of(lambda: send_back(writer, place)).reason == "CORRUPT_MESSAGE"
 
 
-def test_retry_topic_of_batches_is_refused(tmp_path: Path) -> None:
+def test_a_batch_retry_topic_is_refused(tmp_path: Path) -> None:
     """Retries are single messages."""
     with RunningWriter(tmp_path) as writer:
         place = writer.append("t", ORDER).physical_offset

@@ -26,6 +26,6 @@ asyncio.run(main())
 """
 
 
-def test_a_full_collection_has_little_to_look_at(tmp_path: Path) -> None:
+def test_a_full_garbage_collection_visits_few_objects(tmp_path: Path) -> None:
     """It stops every thread: sixty milliseconds if it visits all loaded objects."""
     subprocess.run([sys.executable, "-c", _PROGRAM, str(tmp_path / "store")], check=True, timeout=120)

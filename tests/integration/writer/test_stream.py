@@ -40,7 +40,7 @@ def results(writer: RunningWriter, frames: list[pb.AppendStreamRequest]) -> list
     return [result for response in writer.log.AppendStream(iter(frames)) for result in response.results]
 
 
-def test_batches_are_appended_in_the_order_they_were_sent(writer: RunningWriter) -> None:
+def test_batches_of_a_stream_are_appended_in_order(writer: RunningWriter) -> None:
     """Frames of several batches are sent at once: places ascend in the order of sends, answers name their batch."""
     answers = results(writer, [frame(*(entry(10 * i + j) for j in range(10))) for i in range(50)])
     assert sorted(answer.correlation_id for answer in answers) == list(range(500))
@@ -51,7 +51,7 @@ def test_batches_are_appended_in_the_order_they_were_sent(writer: RunningWriter)
     assert [record.body for record in stored_records(writer.root)][::2] == [b"body %d" % i for i in range(500)]
 
 
-def test_a_bad_batch_in_the_middle_gets_its_own_status(writer: RunningWriter) -> None:
+def test_an_invalid_batch_in_the_middle_gets_its_own_status(writer: RunningWriter) -> None:
     """It does not end the stream, and its neighbours are stored densely."""
     answers = {
         answer.correlation_id: answer
@@ -67,7 +67,7 @@ def test_a_bad_batch_in_the_middle_gets_its_own_status(writer: RunningWriter) ->
     assert len(stored_records(writer.root)) == 4
 
 
-def test_a_batch_of_four_mebibytes_passes(tmp_path: Path) -> None:
+def test_a_batch_of_four_mebibytes_is_accepted(tmp_path: Path) -> None:
     """The largest legal body is received, stored and read, though gRPC's own limit is lower."""
     body = bytes(range(256)) * (4_194_304 // 256)
     with RunningWriter(tmp_path, commit_log_segment_size_bytes=16 << 20) as writer:
@@ -123,7 +123,7 @@ def test_one_fdatasync_serves_many_batches(tmp_path: Path) -> None:
         assert storage.fdatasyncs - before < 100
 
 
-def test_a_client_that_vanishes_leaves_a_working_writer(writer: RunningWriter) -> None:
+def test_a_writer_continues_after_a_client_disconnects(writer: RunningWriter) -> None:
     """Its sent batches may be stored, but only whole ones; the next client appends after them."""
 
     def endless() -> Iterator[pb.AppendStreamRequest]:

@@ -48,7 +48,7 @@ def test_created_topic_is_in_rocketmqs_file(writer: RunningWriter) -> None:
     }
 
 
-def test_existing_topic_of_the_same_shape_is_answered_as_it_is(writer: RunningWriter) -> None:
+def test_an_existing_topic_of_the_same_shape_is_returned(writer: RunningWriter) -> None:
     """A repeated creation succeeds; another shape is ALREADY_EXISTS."""
     create(writer, "orders", 6)
     for same in (
@@ -75,7 +75,7 @@ def test_existing_topic_of_the_same_shape_is_answered_as_it_is(writer: RunningWr
         ("t", 0, {"-queue.type": "BatchCQ"}, "TOPIC_ATTRIBUTE_ILLEGAL"),
     ],
 )
-def test_wrong_topics_are_refused(
+def test_invalid_topics_are_refused(
     writer: RunningWriter, name: str, count: int, attributes: dict[str, str], reason: str
 ) -> None:
     """The error has the reason, and nothing is created."""
@@ -84,7 +84,7 @@ def test_wrong_topics_are_refused(
     assert not writer.topics.ListTopics(pb.ListTopicsRequest()).topics
 
 
-def test_describe_tells_each_queues_next_offset(writer: RunningWriter) -> None:
+def test_describe_returns_the_next_offset_of_each_queue(writer: RunningWriter) -> None:
     """It is the offset of the next append."""
     create(writer, "orders", 3)
     writer.append("orders", wire_batch(*[(b"x", b"", 0)] * 5), queue_id=1)
@@ -92,7 +92,7 @@ def test_describe_tells_each_queues_next_offset(writer: RunningWriter) -> None:
     assert [(queue.queue_id, queue.next_queue_offset) for queue in queues] == [(0, 0), (1, 5), (2, 0)]
 
 
-def test_unknown_topic_is_told(tmp_path: Path) -> None:
+def test_an_unknown_topic_is_reported(tmp_path: Path) -> None:
     """Describe, delete and, without automatic creation, route answer NOT_FOUND."""
     with RunningWriter(tmp_path, auto_create_topics=False) as writer:
         for call in (
@@ -104,7 +104,7 @@ def test_unknown_topic_is_told(tmp_path: Path) -> None:
             assert (refusal.code.name, refusal.reason) == ("NOT_FOUND", "TOPIC_NOT_FOUND")
 
 
-def test_route_tells_where_a_topic_is_and_whether_it_would_be_created(writer: RunningWriter) -> None:
+def test_route_returns_the_topic_and_whether_it_would_be_created(writer: RunningWriter) -> None:
     """It has the store's name and address, and the topic as it is or would be; the call creates nothing."""
     create(writer, "orders", 6)
     known = writer.topics.GetRoute(pb.GetRouteRequest(name="orders"))
@@ -115,7 +115,7 @@ def test_route_tells_where_a_topic_is_and_whether_it_would_be_created(writer: Ru
     assert [topic.name for topic in writer.topics.ListTopics(pb.ListTopicsRequest()).topics] == ["orders"]
 
 
-def test_numbers_of_a_deleted_topic_are_never_used_again(tmp_path: Path) -> None:
+def test_queue_offsets_of_a_deleted_topic_are_never_reused(tmp_path: Path) -> None:
     """A topic created again continues at its end, from a tombstone, also after a restart without the snapshot."""
     with RunningWriter(tmp_path) as writer:
         create(writer, "orders", 2)
@@ -132,7 +132,7 @@ def test_numbers_of_a_deleted_topic_are_never_used_again(tmp_path: Path) -> None
         assert writer.append("orders", ONE, queue_id=0).queue_offset == 0
 
 
-def test_topic_that_others_make_meanwhile_decides_what_it_takes(
+def test_a_concurrently_created_topic_determines_the_accepted_messages(
     writer: RunningWriter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A compressed message is valid for an automatically created topic, and is refused by one of batches."""
@@ -170,7 +170,7 @@ def test_altered_topic_is_in_the_file_before_the_answer(writer: RunningWriter, q
     assert (altered.read_queue_count, altered.write_queue_count, altered.permission) == (4, 2, 4)
 
 
-def test_altered_topic_takes_what_it_says(writer: RunningWriter) -> None:
+def test_an_altered_topic_applies_its_queues_and_permission(writer: RunningWriter) -> None:
     """More queues are usable at once, none while writing is not permitted; the round robin uses the write queues."""
     create(writer, "orders", 1)
     refusal_of(lambda: writer.append("orders", ONE, queue_id=5))
@@ -194,7 +194,7 @@ def test_altered_topic_takes_what_it_says(writer: RunningWriter) -> None:
         ("orders", {"attributes": {"-message.type": ""}}, "TOPIC_ATTRIBUTE_ILLEGAL"),
     ],
 )
-def test_wrong_alterations_change_nothing(
+def test_invalid_alterations_change_nothing(
     writer: RunningWriter, name: str, fields: dict[str, Any], reason: str
 ) -> None:
     """The error has the reason; even the valid parts of the request have no effect."""

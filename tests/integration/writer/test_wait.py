@@ -53,7 +53,7 @@ def writer(tmp_path: Path, storage: FaultyStorage) -> Iterator[RunningWriter]:
     ],
     ids=["single", "batch", "request", "request and message"],
 )
-def test_answer_comes_before_the_flush(
+def test_a_message_with_wait_false_is_answered_before_the_flush(
     writer: RunningWriter, storage: FaultyStorage, topic: str, packed: bytes, on_request: dict[str, str]
 ) -> None:
     """This includes a duplicate. Nothing is committed before the flush, which follows by itself."""
@@ -73,7 +73,7 @@ def test_answer_comes_before_the_flush(
     [(wire(None), {}), (wire("true"), {}), (wire("TRUE"), {}), (wire("true"), {"WAIT": "false"})],
     ids=["without", "true", "upper case", "message before request"],
 )
-def test_every_other_message_waits_for_its_flush(
+def test_messages_without_wait_false_wait_for_the_flush(
     writer: RunningWriter, storage: FaultyStorage, topic: str, packed: bytes, on_request: dict[str, str]
 ) -> None:
     """This includes a message after one that does not wait."""
@@ -94,7 +94,7 @@ def test_every_other_message_waits_for_its_flush(
     [(wire("true", "false"), {}), (wire(None, "false"), {}), (wire("true", None), {"WAIT": "false"})],
     ids=["both", "without", "request"],
 )
-def test_batch_whose_messages_differ_is_refused(
+def test_a_batch_with_different_wait_values_is_refused(
     writer: RunningWriter, topic: str, packed: bytes, on_request: dict[str, str]
 ) -> None:
     """One answer cannot be right for all of them."""
@@ -103,7 +103,7 @@ def test_batch_whose_messages_differ_is_refused(
     assert stored_records(writer.root) == []
 
 
-def test_failed_flush_is_told_to_what_waits(tmp_path: Path) -> None:
+def test_a_failed_flush_fails_the_waiting_appends(tmp_path: Path) -> None:
     """A message that does not wait is acknowledged before the failure, and may be lost."""
     storage = FaultyStorage()
     with RunningWriter(tmp_path, storage) as writer:

@@ -7,19 +7,19 @@ from collections.abc import Iterator
 
 from tests.soak.facts import Facts, Queue
 from tests.soak.history import Answer
-from tests.soak.rules.real_time import Told, regressions
+from tests.soak.rules.real_time import ObservedValue, regressions
 
 
 def going_back(facts: Facts) -> Iterator[str]:
     """Report a decrease of min_offset or max_offset between two consecutive answers to any clients."""
     for name in ("min_offset", "max_offset"):
-        told: defaultdict[Queue, list[Told[Answer]]] = defaultdict(list)
+        observed: defaultdict[Queue, list[ObservedValue[Answer]]] = defaultdict(list)
         for answer in facts.right:
             value = getattr(answer, name)
             if value is not None and answer.queue_id is not None and answer.topic not in facts.churned:
-                row = Told(answer.invoked, answer.completed, value, answer)
-                told[Queue(answer.topic, answer.queue_id)].append(row)
-        for queue, rows in told.items():
+                row = ObservedValue(answer.invoked, answer.completed, value, answer)
+                observed[Queue(answer.topic, answer.queue_id)].append(row)
+        for queue, rows in observed.items():
             for earlier, later in regressions(rows):
                 yield (
                     f"{queue}: {name} {earlier.value} was shown to {earlier.source.client} at {earlier.completed:.3f}, "

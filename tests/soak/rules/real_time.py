@@ -8,7 +8,7 @@ from typing import Generic, NamedTuple, TypeVar
 T = TypeVar("T")
 
 
-class Told(NamedTuple, Generic[T]):
+class ObservedValue(NamedTuple, Generic[T]):
     """A value, and the interval of its request. source: the client."""
 
     invoked: float
@@ -17,11 +17,11 @@ class Told(NamedTuple, Generic[T]):
     source: T
 
 
-def regressions(told: Iterable[Told[T]]) -> Iterator[tuple[Told[T], Told[T]]]:
+def regressions(observed: Iterable[ObservedValue[T]]) -> Iterator[tuple[ObservedValue[T], ObservedValue[T]]]:
     """Yield (earlier, later) for each value that is less than one known before its request."""
-    rows = list(told)
+    rows = list(observed)
     by_completion = sorted(rows, key=lambda row: row.completed)
-    known: Told[T] | None = None
+    known: ObservedValue[T] | None = None
     at = 0
     for row in sorted(rows, key=lambda row: row.invoked):
         while by_completion[at].completed < row.invoked:

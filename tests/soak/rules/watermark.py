@@ -10,13 +10,13 @@ from collections.abc import Iterable, Iterator
 
 from tests.soak.facts import Facts
 from tests.soak.history import Answer, Append
-from tests.soak.rules.real_time import Told, regressions
+from tests.soak.rules.real_time import ObservedValue, regressions
 
 
 def going_back(facts: Facts) -> Iterator[str]:
     """Report a decrease of watermark, committed offset or term between two consecutive answers to any clients."""
     for name in ("watermark", "committed", "term"):
-        for earlier, later in regressions(_told(facts.right, name)):
+        for earlier, later in regressions(_observed_values(facts.right, name)):
             yield (
                 f"{name} {earlier.value} (term {earlier.source.term}) was returned to {earlier.source.client} at "
                 f"{earlier.completed:.3f}, {later.value} (term {later.source.term}) to {later.source.client}, which "
@@ -24,26 +24,26 @@ def going_back(facts: Facts) -> Iterator[str]:
             )
 
 
-def _told(answers: Iterable[Answer], name: str) -> Iterator[Told[Answer]]:
+def _observed_values(answers: Iterable[Answer], name: str) -> Iterator[ObservedValue[Answer]]:
     for answer in answers:
         value = getattr(answer, name)
         if value is not None:
-            yield Told(answer.invoked, answer.completed, value, answer)
+            yield ObservedValue(answer.invoked, answer.completed, value, answer)
 
 
-def behind_acknowledged(facts: Facts) -> Iterator[str]:
+def below_acknowledged(facts: Facts) -> Iterator[str]:
     """Report a committed offset that does not cover an earlier acknowledged message, whatever has been killed since."""
-    acknowledged: list[Told[Append | Answer]] = [
-        Told(append.invoked, append.completed, append.end_physical_offset, append)
+    acknowledged: list[ObservedValue[Append | Answer]] = [
+        ObservedValue(append.invoked, append.completed, append.end_physical_offset, append)
         for append in facts.acknowledged
         if append.completed is not None and append.end_physical_offset is not None
     ]
-    told: list[Told[Append | Answer]] = [
-        Told(answer.invoked, answer.completed, answer.committed, answer)
+    observed: list[ObservedValue[Append | Answer]] = [
+        ObservedValue(answer.invoked, answer.completed, answer.committed, answer)
         for answer in facts.right
         if answer.committed is not None
     ]
-    for earlier, later in regressions([*acknowledged, *told]):
+    for earlier, later in regressions([*acknowledged, *observed]):
         if isinstance(earlier.source, Append) and isinstance(later.source, Answer):
             yield (
                 f"{earlier.source.contents[0]}, which ends at {earlier.value}, was acknowledged at "

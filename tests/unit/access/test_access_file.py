@@ -49,18 +49,18 @@ def refusal(path: Path, text: str) -> str:
         (f'version = 1\n{PRINCIPAL}jwt_subjects = ["x"]\n', "requires a section [jwt]"),
     ],
 )
-def test_a_typing_error_is_refused_and_told(tmp_path: Path, text: str, told: str) -> None:
+def test_an_access_file_with_a_spelling_error_is_refused(tmp_path: Path, text: str, told: str) -> None:
     """Nothing of the file takes effect, so that a denying rule with a spelling error is not silently ignored."""
     assert told in refusal(tmp_path / "access.toml", text)
 
 
-def test_what_stands_at_the_wrong_place_is_not_told(tmp_path: Path) -> None:
+def test_an_access_file_error_does_not_contain_the_value(tmp_path: Path) -> None:
     """An operator may write the token in place of its hash."""
     text = 'version = 1\n[[principal]]\nname = "a"\ntoken_sha256 = ["tidemark_very-secret"]\n'
     assert "very-secret" not in refusal(tmp_path / "access.toml", text)
 
 
-def test_a_file_that_others_may_write_is_refused(tmp_path: Path) -> None:
+def test_an_access_file_writable_by_others_is_refused(tmp_path: Path) -> None:
     """A user who can write the file could grant every right."""
     path = tmp_path / "access.toml"
     path.write_text("version = 1\n")
@@ -84,7 +84,7 @@ def test_a_missing_file_is_refused(tmp_path: Path) -> None:
         ("\x00", "not a JSON Web Key Set"),
     ],
 )
-def test_a_key_set_that_cannot_be_used_is_refused(tmp_path: Path, keys: str, told: str) -> None:
+def test_an_unusable_key_set_is_refused(tmp_path: Path, keys: str, told: str) -> None:
     """A shared secret would let other readers of the issuer's tokens sign them."""
     folder = AccessFolder(tmp_path)
     folder.jwt(Issuer())
@@ -103,7 +103,7 @@ def test_the_stamps_change_with_the_key_set(tmp_path: Path) -> None:
     assert AccessFile(folder.path).stamps() != before
 
 
-def test_what_is_written_is_what_holds(tmp_path: Path) -> None:
+def test_a_valid_access_file_grants_its_rights(tmp_path: Path) -> None:
     """A token finds its principal, and the principal its rights."""
     folder = AccessFolder(tmp_path)
     token = folder.principal("orders", roles=["eu"])

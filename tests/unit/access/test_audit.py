@@ -12,7 +12,7 @@ from tidemark.access.audit import Audit, Deed, audit_handler
 DEED = Deed("orders", "10.0.0.1", "CreateTopic", "Create Topic:t", "OK")
 
 
-def test_a_file_that_was_moved_away_is_begun_anew(tmp_path: Path) -> None:
+def test_a_rotated_audit_file_is_created_again(tmp_path: Path) -> None:
     """logrotate moves the file without sending a signal."""
     path = tmp_path / "audit.log"
     audit = Audit(audit_handler(path), service="writer", repeat_ms=1_000)
@@ -26,7 +26,7 @@ def test_a_file_that_was_moved_away_is_begun_anew(tmp_path: Path) -> None:
         assert line == {"event": "audit", "service": "writer", **DEED._asdict(), "count": 1}
 
 
-def test_a_hostile_name_stays_on_its_line(tmp_path: Path) -> None:
+def test_a_hostile_name_stays_on_its_audit_line(tmp_path: Path) -> None:
     """A name cannot forge another line."""
     path = tmp_path / "audit.log"
     audit = Audit(audit_handler(path), service="writer", repeat_ms=1_000)
@@ -36,7 +36,7 @@ def test_a_hostile_name_stays_on_its_line(tmp_path: Path) -> None:
     assert json.loads(line)["resource"] == 'Create Topic:a\n{"event":'
 
 
-def test_a_file_that_cannot_be_written_is_told_at_the_start(tmp_path: Path) -> None:
+def test_an_unwritable_audit_file_is_reported_at_the_start(tmp_path: Path) -> None:
     """The error comes at the start, not at the first audited action."""
     with pytest.raises(OSError, match="No such file"):
         audit_handler(tmp_path / "absent" / "audit.log")

@@ -51,23 +51,23 @@ def refused(folder: AccessFolder, token: str | None) -> str:
         ("", ""),
     ],
 )
-def test_a_token_stands_behind_the_word_bearer(header: str | bytes | None, token: str | None) -> None:
+def test_a_token_is_read_from_a_bearer_header_only(header: str | bytes | None, token: str | None) -> None:
     """Another scheme is not treated as a missing header: it is refused, also with a valid certificate."""
     assert Presented.of(header, None).token == token
 
 
 @pytest.mark.parametrize("token", ["", "nobody's", "tidemark_x", "a.b.c", "ä", "x" * (MAX_TOKEN_BYTES + 1)])
-def test_a_token_that_nobody_has_is_refused(folder: AccessFolder, token: str) -> None:
+def test_an_unknown_token_is_refused(folder: AccessFolder, token: str) -> None:
     folder.principal("orders")
     assert refused(folder, token)
 
 
-def test_nothing_shown_is_refused(folder: AccessFolder) -> None:
+def test_a_request_without_credentials_is_refused(folder: AccessFolder) -> None:
     """The error names the accepted credentials."""
     assert "a token is required" in refused(folder, None)
 
 
-def test_two_tokens_are_good_while_one_replaces_the_other(folder: AccessFolder) -> None:
+def test_both_tokens_are_valid_during_a_rotation(folder: AccessFolder) -> None:
     """At every moment of the rotation at least one token is valid."""
     from tidemark.access.tokens import hash_token, make_token
 
@@ -77,7 +77,7 @@ def test_two_tokens_are_good_while_one_replaces_the_other(folder: AccessFolder) 
     assert found == ["orders", "orders"]
 
 
-def test_a_certificate_is_known_by_its_subject_or_another_name(folder: AccessFolder, tmp_path: Path) -> None:
+def test_a_certificate_is_identified_by_subject_or_alternative_name(folder: AccessFolder, tmp_path: Path) -> None:
     """The name is an RFC 4514 subject, or an alternative name with its kind."""
     import ssl
 
@@ -93,7 +93,7 @@ def test_a_certificate_is_known_by_its_subject_or_another_name(folder: AccessFol
         loaded(folder).identify(Presented(None, b"no certificate"))
 
 
-def test_a_bad_token_is_not_made_good_by_a_certificate(folder: AccessFolder, tmp_path: Path) -> None:
+def test_an_invalid_token_with_a_valid_certificate_is_refused(folder: AccessFolder, tmp_path: Path) -> None:
     """If a client presents both, only the token counts."""
     import ssl
 
@@ -103,7 +103,7 @@ def test_a_bad_token_is_not_made_good_by_a_certificate(folder: AccessFolder, tmp
         loaded(folder).identify(Presented("x", ssl.PEM_cert_to_DER_cert(pair.cert.read_text())))
 
 
-def test_a_json_web_token_is_its_subject_with_its_roles(folder: AccessFolder) -> None:
+def test_a_json_web_token_identifies_its_subject_and_roles(folder: AccessFolder) -> None:
     """A subject that the file names is that principal; any other subject cannot take a principal's name."""
     issuer = Issuer()
     folder.jwt(issuer)
@@ -130,21 +130,23 @@ def test_a_json_web_token_is_its_subject_with_its_roles(folder: AccessFolder) ->
         ({"roles": [1]}, "malformed"),
     ],
 )
-def test_what_a_token_says_must_be_right(folder: AccessFolder, claims: dict[str, Any], told: str) -> None:
+def test_a_json_web_token_with_invalid_claims_is_refused(
+    folder: AccessFolder, claims: dict[str, Any], told: str
+) -> None:
     """The claims are checked even if the signature is valid."""
     issuer = Issuer()
     folder.jwt(issuer)
     assert told in refused(folder, issuer.token(**claims))
 
 
-def test_a_token_that_another_key_has_signed_is_refused(folder: AccessFolder) -> None:
+def test_a_token_signed_with_another_key_is_refused(folder: AccessFolder) -> None:
     """The token names a known key, or no key."""
     folder.jwt(Issuer("one"))
     assert "signature is invalid" in refused(folder, Issuer("one").token())
     assert "no key" in refused(folder, Issuer("two").token())
 
 
-def test_a_signature_by_a_public_key_as_a_secret_is_refused(folder: AccessFolder) -> None:
+def test_a_token_signed_with_the_public_key_as_secret_is_refused(folder: AccessFolder) -> None:
     """RFC 8725, 2.1: neither HS256 with the public key as the secret nor `none` is accepted."""
     issuer = Issuer()
     folder.jwt(issuer)
@@ -157,7 +159,7 @@ def test_a_signature_by_a_public_key_as_a_secret_is_refused(folder: AccessFolder
         assert "algorithm is not allowed" in refused(folder, token)
 
 
-def test_keys_are_rotated(folder: AccessFolder, tmp_path: Path) -> None:
+def test_signing_keys_can_be_rotated(folder: AccessFolder, tmp_path: Path) -> None:
     """While both keys are in the set, tokens of both are valid; afterwards the old key's tokens are not."""
     import json
 
@@ -171,7 +173,7 @@ def test_keys_are_rotated(folder: AccessFolder, tmp_path: Path) -> None:
     assert "no key" in refused(folder, old.token())
 
 
-def test_a_remembered_token_expires(folder: AccessFolder) -> None:
+def test_a_cached_token_expires(folder: AccessFolder) -> None:
     """The token is verified once and cached until its own expiry."""
     issuer = Issuer()
     folder.jwt(issuer, leeway_s=0)

@@ -63,14 +63,14 @@ def stand(tmp_path: Path) -> Stand:
     return Stand(tmp_path)
 
 
-def test_without_an_access_file_everybody_may_everything() -> None:
+def test_without_an_access_file_every_action_is_allowed() -> None:
     """The caller is anonymous."""
     caller = Guard(None, RateLimits(), None).admit(Presented(None, None), address="10.0.0.1", action="Do")
     caller.require(PUB)
     assert caller.name == ""
 
 
-def test_what_is_refused_is_told_with_who_and_where_from(stand: Stand) -> None:
+def test_a_refusal_is_audited_with_principal_and_address(stand: Stand) -> None:
     """The line does not contain the token."""
     token = stand.files.principal("orders")
     stand.files.rule("orders", ["Pub"], "Topic:t")
@@ -90,7 +90,7 @@ def test_what_is_refused_is_told_with_who_and_where_from(stand: Stand) -> None:
     assert token not in "".join(stand.lines)
 
 
-def test_repeats_are_counted_and_told_once(stand: Stand) -> None:
+def test_repeated_actions_are_counted_in_one_audit_line(stand: Stand) -> None:
     """Counting keeps the cost of reads and writes low, and refused callers cannot fill a disk."""
     token = stand.files.principal("orders")
     stand.files.rule("orders", ["Pub"], "Topic:t")
@@ -104,7 +104,7 @@ def test_repeats_are_counted_and_told_once(stand: Stand) -> None:
     assert len(stand.lines) == 2
 
 
-def test_what_is_remembered_of_deeds_is_bounded(stand: Stand) -> None:
+def test_the_memory_for_repeated_actions_is_bounded(stand: Stand) -> None:
     """A caller that asks for a hundred thousand topics is fully logged within a bounded memory."""
     token = stand.files.principal("orders")
     stand.access.look()
@@ -116,7 +116,7 @@ def test_what_is_remembered_of_deeds_is_bounded(stand: Stand) -> None:
     assert len(stand.audit._repeats) <= 10_000
 
 
-def test_a_stream_loses_what_is_taken_away(stand: Stand) -> None:
+def test_a_stream_loses_revoked_rights(stand: Stand) -> None:
     """The current rules apply, not those at the stream's start; a removed principal is unknown."""
     token = stand.files.principal("orders")
     stand.files.rule("orders", ["All"], "*")
@@ -134,7 +134,7 @@ def test_a_stream_loses_what_is_taken_away(stand: Stand) -> None:
     assert caller.name == ""
 
 
-def test_a_stream_ends_with_its_token(stand: Stand) -> None:
+def test_a_stream_is_refused_after_its_token_expires(stand: Stand) -> None:
     """A stream does not extend its token's life."""
     issuer = Issuer()
     stand.files.jwt(issuer, leeway_s=0)
@@ -147,7 +147,7 @@ def test_a_stream_ends_with_its_token(stand: Stand) -> None:
         caller.require(PUB)
 
 
-def test_a_broken_file_changes_nothing(stand: Stand) -> None:
+def test_an_invalid_access_file_keeps_the_previous_rules(stand: Stand) -> None:
     """Callers with access keep it, others get none, and the fault is logged once."""
     token = stand.files.principal("orders")
     stand.files.rule("orders", ["Pub"], "Topic:t")
@@ -160,7 +160,7 @@ def test_a_broken_file_changes_nothing(stand: Stand) -> None:
     assert [fault and fault.message.partition(": ")[2][:6] for fault in stand.faults] == [None, "rule.0"]
 
 
-def test_requests_a_second_are_of_each_principal(tmp_path: Path) -> None:
+def test_the_request_rate_applies_to_each_principal(tmp_path: Path) -> None:
     """Principals do not share a rate; a principal's own limit overrides the service's."""
     stand = Stand(tmp_path, RateLimits(requests_per_s=3))
     tokens = [stand.files.principal("a"), stand.files.principal("b"), stand.files.principal("c", max_requests_per_s=0)]
@@ -178,7 +178,7 @@ def test_requests_a_second_are_of_each_principal(tmp_path: Path) -> None:
         callers[2].take_request()
 
 
-def test_who_guesses_tokens_is_slowed_down(tmp_path: Path) -> None:
+def test_token_guesses_are_rate_limited_by_address(tmp_path: Path) -> None:
     """Each address has its own rate; a known caller is not limited by another one at its address."""
     stand = Stand(tmp_path, RateLimits(requests_per_s=3))
     token = stand.files.principal("orders")
@@ -192,7 +192,7 @@ def test_who_guesses_tokens_is_slowed_down(tmp_path: Path) -> None:
     assert stand.guard.refused == {"UNAUTHENTICATED": 4, "RATE_LIMITED": 1}
 
 
-def test_a_bucket_fills_again() -> None:
+def test_a_rate_limit_bucket_refills_after_the_reported_time() -> None:
     """The bucket is full after the time that the refusal reported."""
     caller = Guard(None, RateLimits(requests_per_s=5), None).admit(
         Presented(None, None), address="1.2.3.4", action="Do"
@@ -205,7 +205,7 @@ def test_a_bucket_fills_again() -> None:
     caller.take_request()
 
 
-def test_a_batch_over_the_rate_passes_alone() -> None:
+def test_a_batch_above_the_byte_rate_is_accepted_alone() -> None:
     """The limit is a rate: a batch that the service accepts must not wait for ever."""
     rates = RateLimits(append_bytes_per_s=1_000, greatest_append_bytes=4_000)
     caller = Guard(None, rates, None).admit(Presented(None, None), address="1.2.3.4", action="Do")

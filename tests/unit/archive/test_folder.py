@@ -20,7 +20,7 @@ def hold(folder: Path, store: Path) -> None:
         pass
 
 
-def test_one_run_at_a_time(tmp_path: Path) -> None:
+def test_a_second_archive_run_is_refused(tmp_path: Path) -> None:
     """The second run is refused until the first one releases the lock."""
     folder = tmp_path / "archive"
     with held_folder(folder, outside=tmp_path / "store", storage=DISK):
@@ -30,7 +30,7 @@ def test_one_run_at_a_time(tmp_path: Path) -> None:
     hold(folder, tmp_path / "store")
 
 
-def test_a_lock_of_another_process_counts(tmp_path: Path) -> None:
+def test_an_archive_locked_by_another_holder_is_refused(tmp_path: Path) -> None:
     """flock belongs to the open file."""
     lock = FolderLock(tmp_path / "lock")
     lock.require()
@@ -40,7 +40,7 @@ def test_a_lock_of_another_process_counts(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("found", ["notes.txt", "data/topic=orders/day=2026-01-01/part-1.parquet"])
-def test_a_folder_of_something_else_is_refused(tmp_path: Path, found: str) -> None:
+def test_a_folder_that_is_not_an_archive_is_refused(tmp_path: Path, found: str) -> None:
     """A folder with message files but no manifest is refused too; nothing of it is removed."""
     path = tmp_path / "archive" / found
     path.parent.mkdir(parents=True)
@@ -50,20 +50,20 @@ def test_a_folder_of_something_else_is_refused(tmp_path: Path, found: str) -> No
     assert path.exists()
 
 
-def test_what_a_run_left_that_had_no_manifest_yet_is_no_hindrance(tmp_path: Path) -> None:
+def test_leftovers_of_a_run_without_a_manifest_are_accepted(tmp_path: Path) -> None:
     """The run was killed in its first step."""
     for name in ("lock", "manifest.json.tmp"):
         (tmp_path / name).touch()
     hold(tmp_path, tmp_path / "store")
 
 
-def test_an_archive_lies_outside_of_its_store(tmp_path: Path) -> None:
-    """Inside the store it would be taken for a part of it."""
+def test_an_archive_inside_its_store_is_refused(tmp_path: Path) -> None:
+    """Inside the store, the archive would be treated as a part of it."""
     with pytest.raises(ArgumentIllegalError, match="is inside the store"):
         hold(tmp_path / "store" / "archive", tmp_path / "store")
 
 
-def test_only_what_no_manifest_names_is_removed(tmp_path: Path) -> None:
+def test_only_files_missing_from_the_manifest_are_removed(tmp_path: Path) -> None:
     """Only files and folders of killed runs are removed."""
     manifest = archive_of(tmp_path, "orders", range(5))
     named = part_files(tmp_path)
@@ -83,7 +83,7 @@ def test_only_what_no_manifest_names_is_removed(tmp_path: Path) -> None:
     assert not (tmp_path / "data" / "topic=late").exists()
 
 
-def test_published_files_lie_where_they_are_named(tmp_path: Path) -> None:
+def test_published_files_move_to_their_path_in_the_manifest(tmp_path: Path) -> None:
     """A file moves out of staging and keeps its relative path."""
     staging = tmp_path / "staging" / "1"
     file = entry(staging, "orders", range(5))

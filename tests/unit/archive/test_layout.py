@@ -21,7 +21,7 @@ def part_of(group: dict[str, Any], queue_offset: int) -> int:
     return int(min(group["last_part"], group["first_part"] + number))
 
 
-def test_a_days_queues_are_cut_into_equal_parts_over_their_edges() -> None:
+def test_the_queues_of_a_day_are_cut_into_equal_parts() -> None:
     """Messages are in the order of queues and offsets; another topic or day begins another part."""
     digests = {
         DigestKey("a", "2026-01-01", 0): of(30, 5),
@@ -41,7 +41,7 @@ def test_a_days_queues_are_cut_into_equal_parts_over_their_edges() -> None:
     assert [found.count(part) for part in range(6)] == [20, 20, 20, 20, 10, 1]
 
 
-def test_no_more_files_than_messages() -> None:
+def test_there_are_at_most_as_many_files_as_messages() -> None:
     """The size of the messages does not matter."""
     assert lay_out({DigestKey("a", "2026-01-01", 0): of(3, size=1 << 22)}, file_bytes=1).parts == 3
     assert lay_out({}, file_bytes=1).parts == 0
@@ -56,7 +56,7 @@ def test_no_more_files_than_messages() -> None:
         ({"content": 1}, "messages differ"),
     ],
 )
-def test_digests_differ_in_anything(changes: dict[str, int], said: str) -> None:
+def test_a_digest_difference_names_the_field(changes: dict[str, int], said: str) -> None:
     """The difference names the field and the place."""
     group = DigestKey("a", "2026-01-01", 0)
     assert differences({group: of(5)}, {group: of(5)}) == []
@@ -65,7 +65,7 @@ def test_digests_differ_in_anything(changes: dict[str, int], said: str) -> None:
     assert said in text
 
 
-def test_groups_of_one_side_alone_are_told() -> None:
+def test_groups_that_only_one_side_has_are_reported() -> None:
     group = DigestKey("a", "2026-01-01", 0)
     assert [text for _, text in differences({group: of(5)}, {})] == ["only the store has this queue and day"]
     assert [text for _, text in differences({}, {group: of(5)})] == ["only the archive has this queue and day"]

@@ -13,7 +13,7 @@ from tidemark.errors import CorruptStoreError, StoreTooNewError
 from tidemark.store.storage import DiskStorage
 
 
-def test_it_is_read_as_it_was_saved(tmp_path: Path) -> None:
+def test_a_saved_archive_manifest_is_loaded_unchanged(tmp_path: Path) -> None:
     """The manifest keeps files, queues and the excluded messages."""
     manifest = archive_of(tmp_path, "orders", range(5))
     left = LeftOut(topic="orders", queue_id=0, first=7, next=9, reason="BODY_CRC", physical_offset=7)
@@ -34,7 +34,7 @@ def test_it_is_read_as_it_was_saved(tmp_path: Path) -> None:
         lambda text: "[]",
     ],
 )
-def test_one_that_is_none_is_refused(tmp_path: Path, change: object) -> None:
+def test_an_invalid_archive_manifest_is_refused(tmp_path: Path, change: object) -> None:
     """The manifest is torn, has wrong types, or has paths that leave the folder."""
     archive_of(tmp_path, "orders", range(5))
     path = tmp_path / "manifest.json"
@@ -45,7 +45,7 @@ def test_one_that_is_none_is_refused(tmp_path: Path, change: object) -> None:
         load_manifest(tmp_path)
 
 
-def test_a_newer_version_is_told(tmp_path: Path) -> None:
+def test_a_newer_archive_manifest_is_refused(tmp_path: Path) -> None:
     """A newer version may give the fields another meaning."""
     (tmp_path / "manifest.json").write_text('{"version": 2}')
     with pytest.raises(StoreTooNewError):

@@ -53,7 +53,7 @@ def expire(store: BuiltStore, below: int) -> None:
         (store.root / "commitlog" / f"{start:020d}").unlink()
 
 
-def test_all_is_up_to_the_watermark(store: BuiltStore) -> None:
+def test_a_plan_of_all_records_ends_at_the_watermark(store: BuiltStore) -> None:
     """Every queue starts at its beginning; batches are counted by messages."""
     found = plan(store, all_records=True)
     assert found.stretches == [
@@ -64,7 +64,7 @@ def test_all_is_up_to_the_watermark(store: BuiltStore) -> None:
     assert (found.start, found.end, found.lost) == (0, store.end, [])
 
 
-def test_sealed_is_below_the_file_that_the_watermark_stands_in(store: BuiltStore) -> None:
+def test_a_plan_of_sealed_records_ends_before_the_file_of_the_watermark(store: BuiltStore) -> None:
     """A preallocated file seals nothing, and neither does data past the watermark."""
     store.write_log(store.end - store.end % FILE_SIZE + FILE_SIZE, b"")
     end = store.end - store.end % FILE_SIZE
@@ -85,13 +85,13 @@ def _places(store: BuiltStore) -> list[int]:
     return [place for pair in zip(*units, strict=True) for place in pair]
 
 
-def test_a_plan_goes_on_where_the_archive_ends(store: BuiltStore) -> None:
+def test_a_plan_continues_at_the_end_of_the_archive(store: BuiltStore) -> None:
     """Queues that are new to the archive start at their beginning."""
     found = plan(store, manifest(queue("orders", 0, 12), queue("batches", 0, 5)), all_records=True)
     assert found.stretches == [OffsetRange("orders", 0, 12, 30), OffsetRange("orders", 1, 0, 30)]
 
 
-def test_what_expired_before_it_was_archived_is_lost(store: BuiltStore) -> None:
+def test_messages_that_expired_before_the_archive_run_are_lost(store: BuiltStore) -> None:
     """Messages that expired after they were archived are not lost, and a queue that was never archived has no loss."""
     places = _places(store)
     expire(store, 2 * FILE_SIZE)
@@ -104,7 +104,7 @@ def test_what_expired_before_it_was_archived_is_lost(store: BuiltStore) -> None:
     assert plan(store, manifest(queue("orders", 0, 20)), all_records=True).lost == []
 
 
-def test_topics_are_those_that_are_named_or_match(store: BuiltStore) -> None:
+def test_a_plan_selects_topics_by_name_or_pattern(store: BuiltStore) -> None:
     """A pattern matches whole names."""
     store.topic("orders-eu")
     store.append("orders-eu")
@@ -129,7 +129,7 @@ def test_topics_are_those_that_are_named_or_match(store: BuiltStore) -> None:
         ([queue("orders", 1, 3, last_queue_offset=2, last_physical_offset=77)], {}, "has message 2 of queue 1"),
     ],
 )
-def test_another_stores_archive_is_told(
+def test_the_archive_of_another_store_is_refused(
     store: BuiltStore, queues: list[ArchivedQueue], changes: dict[str, Any], said: str
 ) -> None:
     """The manifest's entry of the log, or of a queue, differs."""
@@ -137,7 +137,7 @@ def test_another_stores_archive_is_told(
         plan(store, manifest(*queues, **changes))
 
 
-def test_the_last_message_may_be_known_or_gone(store: BuiltStore) -> None:
+def test_the_last_archived_message_may_still_exist_or_be_expired(store: BuiltStore) -> None:
     """If the store no longer has the message, there is nothing to compare."""
     places = _places(store)
     known = queue("orders", 1, 3, last_queue_offset=2, last_physical_offset=places[5])
@@ -146,7 +146,7 @@ def test_the_last_message_may_be_known_or_gone(store: BuiltStore) -> None:
     assert plan(store, manifest(queue("orders", 1, 3, last_queue_offset=2, last_physical_offset=7))).lost
 
 
-def test_a_store_that_was_never_indexed_says_so(tmp_path: Path) -> None:
+def test_a_plan_of_a_store_without_an_index_is_refused(tmp_path: Path) -> None:
     """Otherwise the archive would be empty without an explanation."""
     built = BuiltStore(tmp_path / "store", marked=False)
     built.topic("orders")

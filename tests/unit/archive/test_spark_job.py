@@ -24,13 +24,13 @@ org.apache.spark.SparkException: tidemark.errors.StoreClosedError: not this
 @pytest.mark.parametrize(
     ("name", "kind"), [("OffsetTooSmallError", OffsetTooSmallError), ("DiskFullError", DiskFullError)]
 )
-def test_an_error_of_ours_in_a_task_is_raised_as_itself(name: str, kind: type[StoreError]) -> None:
+def test_a_tidemark_error_in_a_task_is_raised_unchanged(name: str, kind: type[StoreError]) -> None:
     error = cause_of(PySparkException(_TASK.format(name=name, message="queue 0 of orders begins at 9")))
     assert type(error) is kind
     assert error.message == "queue 0 of orders begins at 9"
 
 
-def test_any_other_failure_is_told_in_a_line() -> None:
+def test_other_spark_failures_are_reported_in_one_line() -> None:
     """Pages of query plans are cut."""
     error = cause_of(PySparkException("Job aborted: task 3 failed\nand more\nof it"))
     assert (type(error), error.message) == (UnavailableError, "the Spark job failed: Job aborted: task 3 failed")

@@ -58,7 +58,7 @@ def test_verifying_needs_no_spark() -> None:
         ("FILE_UNKNOWN", twice),
     ],
 )
-def test_a_file_that_is_not_what_was_written_is_told(
+def test_a_changed_archive_file_is_reported(
     tmp_path: Path, manifest: ArchiveManifest, reason: str, change: Callable[[Path], object]
 ) -> None:
     """The finding names the file."""
@@ -70,7 +70,7 @@ def test_a_file_that_is_not_what_was_written_is_told(
     assert (tmp_path / finding.path).parent == path.parent
 
 
-def test_what_is_no_parquet_is_told(tmp_path: Path, manifest: ArchiveManifest) -> None:
+def test_an_invalid_parquet_file_is_refused(tmp_path: Path, manifest: ArchiveManifest) -> None:
     """The manifest agrees with the damaged file."""
     path = tmp_path / manifest.files[0].path
     path.write_bytes(b"PAR1, and nothing else")
@@ -87,7 +87,7 @@ def again(folder: Path, manifest: ArchiveManifest, **changes: Any) -> None:
 
 
 @pytest.mark.parametrize("name", ["rows", "min_queue_offset", "max_physical_offset", "max_store_timestamp_ms"])
-def test_a_manifest_that_tells_other_rows_or_edges_is_told(
+def test_wrong_row_counts_or_bounds_in_the_manifest_are_reported(
     tmp_path: Path, manifest: ArchiveManifest, name: str
 ) -> None:
     """The rows are counted in the file."""
@@ -95,7 +95,7 @@ def test_a_manifest_that_tells_other_rows_or_edges_is_told(
     assert [finding.reason for finding in verify_archive(tmp_path).findings] == ["BOUNDS"]
 
 
-def test_rows_out_of_order_are_told(tmp_path: Path, manifest: ArchiveManifest) -> None:
+def test_rows_out_of_order_are_reported(tmp_path: Path, manifest: ArchiveManifest) -> None:
     """Readers may rely on the order."""
     path = tmp_path / manifest.files[0].path
     table = pq.ParquetFile(path).read()
@@ -108,7 +108,7 @@ def test_rows_out_of_order_are_told(tmp_path: Path, manifest: ArchiveManifest) -
     ("following", "left_out", "reasons"),
     [(53, 0, []), (54, 0, ["ROWS"]), (52, 0, ["ROWS"]), (54, 1, []), (53, 1, ["ROWS"])],
 )
-def test_a_queue_has_a_row_for_each_offset_but_for_what_was_left_out(
+def test_a_queue_needs_a_row_for_each_offset_that_was_not_excluded(
     tmp_path: Path, manifest: ArchiveManifest, following: int, left_out: int, reasons: list[str]
 ) -> None:
     queue = manifest.queues[0].model_copy(update={"next": following})

@@ -16,7 +16,7 @@ from tidemark.archive.write import partition_folder
 TOPIC = "%RETRY%billing|eu"
 
 
-def test_each_part_is_a_file_of_its_own(tmp_path: Path) -> None:
+def test_each_part_is_written_to_its_own_file(tmp_path: Path) -> None:
     """The borders of record batches do not matter."""
     rows = [row("orders", n, part=n // 4) for n in range(10)]
     files = written(tmp_path, batch(rows[:3]), batch(rows[3:9]), batch(rows[9:]))
@@ -29,7 +29,7 @@ def test_each_part_is_a_file_of_its_own(tmp_path: Path) -> None:
     assert found == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9]]
 
 
-def test_a_file_is_told_as_it_is(tmp_path: Path) -> None:
+def test_a_manifest_entry_describes_its_file(tmp_path: Path) -> None:
     """The entry has the file's bytes, and its edges in the units that their names state."""
     [file] = written(tmp_path, batch(row("orders", n, queue_id=n // 3) for n in range(5)))
     data = (tmp_path / file.path).read_bytes()
@@ -50,7 +50,7 @@ def test_row_groups_are_cut_by_bytes(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("topic", [TOPIC, "2024", "a%2Fb", "null"])
-def test_readers_of_hives_folders_find_topic_and_day(tmp_path: Path, topic: str) -> None:
+def test_hive_partitioned_readers_find_topic_and_day(tmp_path: Path, topic: str) -> None:
     """Topic names may contain characters that have a meaning in a path."""
     written(tmp_path, batch([row(topic, 0)]))
     partitioning = ds.partitioning(pa.schema([("topic", pa.string()), ("day", pa.string())]), flavor="hive")
@@ -58,12 +58,12 @@ def test_readers_of_hives_folders_find_topic_and_day(tmp_path: Path, topic: str)
     assert (table["topic"].to_pylist(), table["day"].to_pylist()) == ([topic], [DAY])
 
 
-def test_a_folder_has_no_character_that_a_path_gives_a_meaning(tmp_path: Path) -> None:
+def test_special_characters_in_a_partition_folder_are_escaped(tmp_path: Path) -> None:
     """Percent signs are escaped as Hive does."""
     assert partition_folder(TOPIC, DAY) == f"topic=%25RETRY%25billing%7Ceu/day={DAY}"
 
 
-def test_no_rows_are_no_files(tmp_path: Path) -> None:
+def test_an_archive_task_without_rows_writes_no_file(tmp_path: Path) -> None:
     """A task may get no rows."""
     assert written(tmp_path) == []
     assert list(tmp_path.iterdir()) == []

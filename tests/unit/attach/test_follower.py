@@ -32,7 +32,7 @@ def paths(broker: BuiltStore, tmp_path: Path) -> StorePaths:
     return StorePaths(broker.root, state=tmp_path / "state")
 
 
-def test_a_body_that_was_not_whole_when_it_was_walked_is_no_damage(
+def test_a_record_incomplete_during_the_walk_is_not_damage(
     broker: BuiltStore, paths: StorePaths, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The broker finishes a record and its unit between the pass over the log and the pass over the queue."""
@@ -63,7 +63,7 @@ def test_a_record_longer_than_the_window_is_followed(tmp_path: Path) -> None:
     follower.close()
 
 
-def test_the_greatest_end_is_that_of_a_right_record(broker: BuiltStore, paths: StorePaths) -> None:
+def test_the_greatest_end_is_the_end_of_a_valid_record(broker: BuiltStore, paths: StorePaths) -> None:
     """Both kinds of queues count; units of cut-off records, torn units and pre-blank heads do not."""
     queues = BrokerQueues(paths, FileRun(paths.commit_log))
     assert queues.greatest_end() == broker.end
@@ -80,7 +80,7 @@ def test_the_greatest_end_is_that_of_a_right_record(broker: BuiltStore, paths: S
     assert end < queues.greatest_end() < broker.end
 
 
-def test_each_start_is_a_term_and_the_watermark_is_where_the_broker_is(broker: BuiltStore, paths: StorePaths) -> None:
+def test_each_follower_start_begins_a_term_at_the_brokers_end(broker: BuiltStore, paths: StorePaths) -> None:
     """This also holds if the queues end lower than before: the broker has lost data, or rebuilds its queues."""
     first = Follower(paths, DiskStorage())
     assert (first.term, first.position) == (1, broker.end)

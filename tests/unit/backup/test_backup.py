@@ -64,7 +64,7 @@ def files_of(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def test_a_second_backup_copies_only_what_is_new(paths: StorePaths, folder: Path) -> None:
+def test_a_second_backup_copies_only_new_files(paths: StorePaths, folder: Path) -> None:
     """Sealed files are copied once; the tail is copied each time, and the old tail is removed."""
     first = take(paths, folder)
     assert (first.copied_files, first.kept_files) == (4, 0)
@@ -79,7 +79,7 @@ def test_a_second_backup_copies_only_what_is_new(paths: StorePaths, folder: Path
     assert (verified.flaws, verified.records) == ([], 3 * RECORDS)
 
 
-def test_a_restored_store_is_the_store(paths: StorePaths, folder: Path, tmp_path: Path) -> None:
+def test_a_restored_store_equals_the_original(paths: StorePaths, folder: Path, tmp_path: Path) -> None:
     """Log and config are the same, files have full size, rebuilt queues are equal, and a check finds nothing."""
     build(plan_of(paths.root))
     taken = take(paths, folder)
@@ -94,7 +94,7 @@ def test_a_restored_store_is_the_store(paths: StorePaths, folder: Path, tmp_path
     assert (report.findings, report.notes, report.end) == ([], [], taken.manifest.end)
 
 
-def test_a_brokers_store_comes_back_whole(golden_store: GoldenStore, tmp_path: Path) -> None:
+def test_a_backup_of_a_broker_store_restores_all_files(golden_store: GoldenStore, tmp_path: Path) -> None:
     """The backup has every file of config/, and the offsets of queues whose records have all expired."""
     source = StorePaths(Path(shutil.copytree(golden_store("expired/store"), tmp_path / "store")))
     take(source, tmp_path / "backup")
@@ -108,7 +108,7 @@ def test_a_brokers_store_comes_back_whole(golden_store: GoldenStore, tmp_path: P
     assert numbers.table["Orders", 0] > 600
 
 
-def test_damage_that_the_store_has_is_backed_up_and_told(paths: StorePaths, folder: Path, tmp_path: Path) -> None:
+def test_damaged_records_are_backed_up_and_reported(paths: StorePaths, folder: Path, tmp_path: Path) -> None:
     """A damaged record does not stop a backup; verification names it, and the restored log is not cut there."""
     build(plan_of(paths.root))
     path = paths.commit_log / f"{0:020d}"
@@ -136,7 +136,7 @@ def flip(path: Path) -> None:
         ("FILE_SIZE", lambda path: path.write_bytes(path.read_bytes()[:-1])),
     ],
 )
-def test_a_damaged_backup_is_told_not_restored_and_healed(
+def test_a_damaged_backup_is_reported_refused_and_repaired(
     paths: StorePaths, folder: Path, tmp_path: Path, reason: str, damage: Callable[[Path], object]
 ) -> None:
     """Verification names the file; a restore refuses it and leaves nothing that a service opens."""
@@ -154,7 +154,7 @@ def test_a_damaged_backup_is_told_not_restored_and_healed(
         assert verify_backup(folder).flaws == []
 
 
-def test_a_folder_with_anything_in_it_is_not_restored_to(paths: StorePaths, folder: Path, tmp_path: Path) -> None:
+def test_a_restore_to_a_folder_with_files_is_refused(paths: StorePaths, folder: Path, tmp_path: Path) -> None:
     """Nothing is overwritten."""
     take(paths, folder)
     (tmp_path / "full").mkdir()
@@ -163,7 +163,7 @@ def test_a_folder_with_anything_in_it_is_not_restored_to(paths: StorePaths, fold
         restore_backup(folder, StorePaths(tmp_path / "full"), DiskStorage())
 
 
-def test_another_stores_backup_is_not_mixed_with(paths: StorePaths, folder: Path, tmp_path: Path) -> None:
+def test_a_backup_into_another_stores_backup_is_refused(paths: StorePaths, folder: Path, tmp_path: Path) -> None:
     """The other backup has files of the same name and size with other bytes, or is later."""
     take(paths, folder)
     before = files_of(folder)
@@ -194,7 +194,7 @@ class Expiring(DiskStorage):
         return super().create(path, size)
 
 
-def test_files_that_expire_meanwhile_are_not_missed(paths: StorePaths, folder: Path) -> None:
+def test_files_that_expire_during_a_backup_are_excluded(paths: StorePaths, folder: Path) -> None:
     """The backup then begins at the log's new beginning; earlier copied files are no part of it."""
     taken = take(paths, folder, Expiring(paths.commit_log))
     assert taken.manifest.start == 2 * FILE_SIZE
@@ -202,7 +202,7 @@ def test_files_that_expire_meanwhile_are_not_missed(paths: StorePaths, folder: P
     assert {path.name for path in (folder / "commitlog").iterdir()} == {f"{2 * FILE_SIZE:020d}"}
 
 
-def test_what_has_expired_leaves_the_next_backup(paths: StorePaths, folder: Path) -> None:
+def test_expired_files_are_removed_from_the_next_backup(paths: StorePaths, folder: Path) -> None:
     """A backup matches the store's current contents."""
     take(paths, folder)
     (paths.commit_log / f"{0:020d}").unlink()
@@ -210,9 +210,7 @@ def test_what_has_expired_leaves_the_next_backup(paths: StorePaths, folder: Path
     assert verify_backup(folder).flaws == []
 
 
-def test_killed_anywhere_the_backup_before_it_is_sound_and_the_next_one_goes_through(
-    paths: StorePaths, folder: Path
-) -> None:
+def test_a_killed_backup_keeps_the_previous_one_sound_and_can_be_repeated(paths: StorePaths, folder: Path) -> None:
     """Kills happen at every step of a second backup that copies new sealed files."""
     take(paths, folder)
     old_end = load_manifest(folder).end
@@ -233,7 +231,7 @@ def test_killed_anywhere_the_backup_before_it_is_sound_and_the_next_one_goes_thr
     assert step > 20
 
 
-def test_a_restore_killed_anywhere_is_no_store(paths: StorePaths, folder: Path, tmp_path: Path) -> None:
+def test_a_killed_restore_leaves_no_store_that_opens(paths: StorePaths, folder: Path, tmp_path: Path) -> None:
     """Afterwards the store either cannot be opened or is complete."""
     write_format(paths, DiskStorage())
     take(paths, folder)
@@ -255,8 +253,8 @@ def test_a_restore_killed_anywhere_is_no_store(paths: StorePaths, folder: Path, 
 # -- the moment -------------------------------------------------------------------------------------------------------
 
 
-def test_a_topic_deleted_after_the_end_does_not_kill_what_comes_after_a_restore(paths: StorePaths) -> None:
-    """Its tombstone counts from the backup's end: the topic's new records in the restored store are alive."""
+def test_a_tombstone_after_the_backups_end_is_lowered_to_it(paths: StorePaths) -> None:
+    """The topic's new records in the restored store are then not deleted."""
     end = look_at(paths).end
     stones = [Tombstone("TopicTest", end + 5000, {0: 200}), Tombstone("Old", 10, {0: 3})]
     save_tombstones(paths.tombstones, stones, DiskStorage())
@@ -266,14 +264,14 @@ def test_a_topic_deleted_after_the_end_does_not_kill_what_comes_after_a_restore(
     assert load_tombstones(copy) == [Tombstone("TopicTest", end, {0: 200}), Tombstone("Old", 10, {0: 3})]
 
 
-def test_a_torn_config_file_is_taken_from_its_bak(paths: StorePaths) -> None:
+def test_a_torn_config_file_is_backed_up_from_its_bak(paths: StorePaths) -> None:
     good = paths.topics.read_bytes()
     paths.topics.with_name("topics.json.bak").write_bytes(good)
     paths.topics.write_bytes(good[:20])
     assert look_at(paths).small_files["config/topics.json"] == good
 
 
-def test_a_store_to_be_recovered_first_says_so(paths: StorePaths, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_backup_of_an_unrecovered_store_is_refused(paths: StorePaths, monkeypatch: pytest.MonkeyPatch) -> None:
     """After a reboot without a clean stop, only the writer's recovery can find the end."""
     begin_term(paths.terms, 0, DiskStorage())
     write_checked(paths.terms, b"1 0 another-boot\n", DiskStorage())
@@ -281,7 +279,7 @@ def test_a_store_to_be_recovered_first_says_so(paths: StorePaths, monkeypatch: p
         look_at(paths)
 
 
-def test_the_manifest_names_what_it_is(paths: StorePaths, folder: Path) -> None:
+def test_the_backup_manifest_has_version_name_end_and_hashes(paths: StorePaths, folder: Path) -> None:
     """The manifest has version, name, end and hashes, for other programs."""
     manifest = take(paths, folder).manifest
     content = json.loads((folder / "manifest.json").read_bytes())

@@ -32,12 +32,12 @@ SOME = [
         (["start", "*batch"], ["append_sync_batch", "start"]),  # the result is in the catalog's order
     ],
 )
-def test_words_pick(words: list[str], names: list[str]) -> None:
+def test_words_select_benchmarks(words: list[str], names: list[str]) -> None:
     """A word is a name, a key, the start of a name, or a pattern."""
     assert [benchmark.name for benchmark in pick(words, SOME)] == names
 
 
-def test_a_word_that_picks_nothing_is_refused() -> None:
+def test_a_word_that_selects_no_benchmark_is_refused() -> None:
     """Otherwise another benchmark would run for ten minutes."""
     with pytest.raises(KeyError, match="apend"):
         pick(["apend"], SOME)
@@ -50,7 +50,7 @@ def test_every_key_belongs_to_one_benchmark() -> None:
     assert all(name == benchmark.name for name, benchmark in BENCHMARKS.items())
 
 
-def test_a_benchmark_gives_the_rows_it_says(tmp_path: object) -> None:
+def test_a_benchmark_that_returns_other_rows_is_refused(tmp_path: object) -> None:
     """A missing row would go unnoticed."""
     wrong = Benchmark("one", ("a", "b"), lambda *_: Result([Row("a", "", 1.0, "s")], []))
     with pytest.raises(ValueError, match="returned the rows"):

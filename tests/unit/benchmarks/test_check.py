@@ -26,14 +26,16 @@ def _figure(value: float, machine: float, unit: str = "msg/s") -> Figure:
         (_figure(4, 10, "ms"), _figure(8, 10, "ms"), 0.5, "slower"),
     ],
 )
-def test_speed_is_without_the_machine_s_own(committed: Figure, now: Figure, speed: float, verdict: str) -> None:
+def test_the_compared_speed_is_corrected_for_the_machine(
+    committed: Figure, now: Figure, speed: float, verdict: str
+) -> None:
     """With the machine's speed, rates rise and times fall."""
     compared = compare("row", committed, now)
     assert compared.speed == pytest.approx(speed)
     assert compared.verdict == verdict
 
 
-def test_figures_of_another_kind_are_not_compared() -> None:
+def test_figures_scaled_by_another_loop_are_not_compared() -> None:
     """The row is scaled with another loop than before."""
     with pytest.raises(ValueError, match="write the figures again"):
         compare("row", _figure(1, 1), Figure(1, "msg/s", ("memcpy",), 1))

@@ -57,7 +57,7 @@ if __name__ == "__main__":
 """
 
 
-def test_whatever_ends_the_wait_for_clients_ends_them(tmp_path: Path) -> None:
+def test_an_interrupted_wait_ends_the_clients(tmp_path: Path) -> None:
     """Stopping a benchmark does not wait for minutes until its clients have measured."""
     program, started = tmp_path / "program.py", tmp_path / "started"
     program.write_text(_PROGRAM)

@@ -36,7 +36,7 @@ class _References(html.parser.HTMLParser):
         self.found += [value or "" for name, value in attrs if name == "style" and "url(" in (value or "")]
 
 
-def test_the_page_refers_to_nothing_outside_itself() -> None:
+def test_the_page_has_no_external_references() -> None:
     """There are no external scripts, links, images, fonts or style sheets."""
     page = to_html(_run(), "2026-01-01 12:00")
     parser = _References()
@@ -47,7 +47,7 @@ def test_the_page_refers_to_nothing_outside_itself() -> None:
     assert re.findall(r"@import|url\((?!#)", page) == []
 
 
-def test_the_page_says_the_figures_and_escapes_texts() -> None:
+def test_the_page_shows_the_figures_and_escapes_texts() -> None:
     """It shows value, unit, aim, flush mode, note, machine and failures."""
     page = to_html(_run(), "2026-01-01 12:00")
     for text in ("append &lt;sync&gt;", "344,000", "msg/s", "≥ 3 × RocketMQ", ">sync<", "a note", "one &amp; two"):

@@ -8,7 +8,7 @@ from pathlib import Path
 from benchmarks.page_cache import drop_page_cache, files_of, sync_files
 
 
-def test_files_that_vanish_are_no_failure(tmp_path: Path) -> None:
+def test_deleted_files_are_not_an_error(tmp_path: Path) -> None:
     """A broker replaces its small files all the time."""
     kept = tmp_path / "kept"
     kept.write_bytes(b"x" * 10)

@@ -25,7 +25,7 @@ def graph(*frames: tuple[str, int, int, int]) -> str:
 
 
 @pytest.mark.parametrize("is_upside_down", [False, True])
-def test_a_function_counts_without_what_it_calls(is_upside_down: bool) -> None:
+def test_own_samples_exclude_called_functions(is_upside_down: bool) -> None:
     """The line, the library's folder and the caller do not matter."""
     rows = [48, 36, 24, 12] if is_upside_down else [12, 24, 36, 48]
     svg = graph(
@@ -55,7 +55,7 @@ def test_graphs_of_one_process_are_added(tmp_path: Path) -> None:
     }
 
 
-def test_who_waits_does_not_count(tmp_path: Path) -> None:
+def test_waiting_functions_are_excluded_from_profile_shares(tmp_path: Path) -> None:
     path = tmp_path / "1.svg"
     waits = (
         "Condition.wait (threading.py:1)",
@@ -68,7 +68,7 @@ def test_who_waits_does_not_count(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not PY_SPY.exists(), reason="py-spy comes with the extra `bench`")
-def test_a_real_graph(tmp_path: Path) -> None:
+def test_a_recorded_profile_has_the_expected_shares(tmp_path: Path) -> None:
     """One of two loops gets three times the time of the other."""
     program = tmp_path / "program.py"
     program.write_text(

@@ -22,6 +22,6 @@ _CHILD = ["/venv/bin/python3", "-m", "tidemark.local.child_main"]
         ([], None),  # the process has just ended
     ],
 )
-def test_roles(command_line: list[str], role: str | None) -> None:
+def test_processes_are_assigned_roles_by_command_line(command_line: list[str], role: str | None) -> None:
     """The command lines are those of this repository's services; any other process has no role."""
     assert role_of(command_line, PROCESSES) == role

@@ -17,7 +17,7 @@ def test_percentiles_have_a_row_each_with_a_stable_key() -> None:
 
 
 @pytest.mark.parametrize("values", [np.array([]), np.array([1.0, np.nan])])
-def test_a_latency_that_is_missing_gives_no_figure(values: np.ndarray) -> None:
+def test_a_missing_latency_is_an_error(values: np.ndarray) -> None:
     """An undelivered message must not vanish from the percentiles."""
     with pytest.raises(ValueError, match="missing"):
         percentile_rows("visible", "", values)
@@ -33,7 +33,7 @@ def test_a_histogram_holds_every_message() -> None:
     assert max(curve.lines["visible"].y) <= 1200.0
 
 
-def test_throughput_counts_what_came_in_each_bin() -> None:
+def test_throughput_counts_the_messages_of_each_bin() -> None:
     """There are ten a second for two seconds, in bins of half a second."""
     times = 100 + np.arange(21) / 10
     line = throughput_line(times, np.ones(21), bin_s=0.5)

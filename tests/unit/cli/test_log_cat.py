@@ -46,7 +46,7 @@ def test_all_records_are_decoded_in_the_order_of_the_log(store: Path) -> None:
     assert {"topic", "queue_id", "queue_offset", "body", "body_encoding", "keys"} <= messages[0].keys()
 
 
-def test_offset_max_and_topic_choose(store: Path) -> None:
+def test_offset_max_and_topic_select_messages(store: Path) -> None:
     """The offset is that of a record."""
     _, messages, _ = cat(store, "--max", 100)
     assert len(messages) == 100
@@ -56,7 +56,7 @@ def test_offset_max_and_topic_choose(store: Path) -> None:
     assert {message["topic"] for message in cat(store, "--topic", topic, "--max", 5)[1]} == {topic}
 
 
-def test_damage_is_told_and_stepped_over(store: Path) -> None:
+def test_damaged_records_are_reported_and_skipped(store: Path) -> None:
     """One record has an overwritten head, another an overwritten body: exit status 1, all other records are printed."""
     _, sound, _ = cat(store)
     head, body = sound[100], sound[200]
@@ -74,7 +74,7 @@ def test_damage_is_told_and_stepped_over(store: Path) -> None:
     assert messages == [message for message in sound if message["physical_offset"] not in told]
 
 
-def test_a_torn_end_is_no_damage(store: Path) -> None:
+def test_a_torn_end_is_not_damage(store: Path) -> None:
     """Nothing follows it: the log ends there."""
     _, sound, _ = cat(store)
     paths = sorted((store / "commitlog").iterdir())
@@ -90,7 +90,7 @@ def test_a_torn_end_is_no_damage(store: Path) -> None:
     ]
 
 
-def test_a_folder_without_a_log_and_a_place_outside_are_refused(store: Path, tmp_path: Path) -> None:
+def test_a_folder_without_a_log_or_an_offset_outside_it_is_refused(store: Path, tmp_path: Path) -> None:
     """The error names the range of the log."""
     (tmp_path / "empty").mkdir()
     assert cat(tmp_path / "empty")[0] == ExitStatus.REJECTED
@@ -99,7 +99,7 @@ def test_a_folder_without_a_log_and_a_place_outside_are_refused(store: Path, tmp
     assert "is not in a file" in errors
 
 
-def test_a_line_for_people_has_place_queue_tag_keys_and_body(store: Path) -> None:
+def test_a_text_line_has_offset_queue_tag_keys_and_body(store: Path) -> None:
     """The line contains no control sequence of a terminal."""
     _, (message,), _ = cat(store, "--max", 1)
     shown = CliRunner().invoke(app, ["log", "cat", str(store), "--max", "1"]).stdout

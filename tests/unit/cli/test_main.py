@@ -79,7 +79,7 @@ def test_completion_is_a_script_for_the_shell(shell: str) -> None:
     assert "_TIDEMARK_COMPLETE" in shown.stdout
 
 
-def test_a_shell_that_asks_is_told_the_verbs() -> None:
+def test_shell_completion_returns_the_verbs() -> None:
     """The request is that of the script for bash."""
     done = subprocess.run(
         [sys.executable, "-m", "tidemark.cli"],

@@ -68,7 +68,7 @@ def failure_of(call: Call, address: str) -> tuple[StoreError, float]:
 
 
 @pytest.mark.parametrize("call", WRITER_CALLS.values(), ids=WRITER_CALLS.keys())
-def test_the_port_of_an_http_service_is_named_at_once(http_port: int, call: Call) -> None:
+def test_an_http_service_at_the_writer_address_is_reported_immediately(http_port: int, call: Call) -> None:
     error, took_s = failure_of(call, f"127.0.0.1:{http_port}")
     assert isinstance(error, WriterUnreachableError)
     assert f"127.0.0.1:{http_port}" in error.message
@@ -77,7 +77,7 @@ def test_the_port_of_an_http_service_is_named_at_once(http_port: int, call: Call
 
 
 @pytest.mark.parametrize("call", WRITER_CALLS.values(), ids=WRITER_CALLS.keys())
-def test_an_unknown_host_is_named_at_once(call: Call) -> None:
+def test_an_unknown_host_is_reported_immediately(call: Call) -> None:
     error, took_s = failure_of(call, "no-such-host.invalid:8081")
     assert isinstance(error, WriterUnreachableError)
     assert "no-such-host.invalid" in error.message
@@ -86,7 +86,7 @@ def test_an_unknown_host_is_named_at_once(call: Call) -> None:
 
 
 @pytest.mark.parametrize("name", ["send", "send to queue", "topics.create"])
-def test_a_refused_connection_is_named(name: str) -> None:
+def test_a_refused_connection_is_reported_with_its_address(name: str) -> None:
     """The error comes after the timeout, because a writer may be starting there."""
     address = f"127.0.0.1:{free_port()}"
     calls: dict[str, Call] = {
@@ -100,7 +100,7 @@ def test_a_refused_connection_is_named(name: str) -> None:
     assert took_s < SOON_S
 
 
-def test_a_writer_that_comes_within_the_timeout_gets_the_message() -> None:
+def test_a_writer_that_starts_within_the_timeout_gets_the_message() -> None:
     """A refused connection alone is not an error."""
     writer = FakeWriter()
     writer.port = free_port()
@@ -116,7 +116,7 @@ def test_a_writer_that_comes_within_the_timeout_gets_the_message() -> None:
     "address",
     ["http://h:1", "https://h:1", "grpc://h:1", "h", "h:", ":1", "h:x", "h:0", "h:65536", "h:1/path", "h h:1", "u@h:1"],
 )
-def test_an_address_that_is_none_is_refused_by_its_text(address: str, tmp_path: Path) -> None:
+def test_an_invalid_writer_address_is_refused_with_its_text(address: str, tmp_path: Path) -> None:
     route_file = tmp_path / "writers.json"
     route_file.write_text(f'{{"one": "{address}"}}')
     makers: tuple[Callable[[], object], ...] = (
@@ -132,12 +132,12 @@ def test_an_address_that_is_none_is_refused_by_its_text(address: str, tmp_path: 
 
 
 @pytest.mark.parametrize("address", ["h:1", "tls://h:8081", "[::1]:8081", "tls://[::1]:1", "10.0.0.1:65535"])
-def test_an_address_of_the_right_form_is_taken(address: str) -> None:
+def test_a_well_formed_address_is_accepted(address: str) -> None:
     assert require_writer_address(address) == address
 
 
 @pytest.mark.parametrize("call", QUERY_CALLS.values(), ids=QUERY_CALLS.keys())
-def test_the_port_of_a_writer_is_named_to_a_reader(writer: FakeWriter, call: Call) -> None:
+def test_a_writer_at_the_query_address_is_reported(writer: FakeWriter, call: Call) -> None:
     error, took_s = failure_of(call, f"http://{writer.address}")
     assert isinstance(error, QueryUnreachableError)
     assert f"http://{writer.address}" in error.message
@@ -146,22 +146,20 @@ def test_the_port_of_a_writer_is_named_to_a_reader(writer: FakeWriter, call: Cal
 
 
 @pytest.mark.parametrize("url", ["127.0.0.1:8080", "tls://127.0.0.1:8080", "http://", "localhost"])
-def test_a_query_address_that_is_none_is_refused_by_its_text(url: str) -> None:
+def test_an_invalid_query_address_is_refused_with_its_text(url: str) -> None:
     with pytest.raises(ValueError, match="write http://host:port"):
         Query(url)
 
 
 @pytest.mark.parametrize("name", ["http_proxy", "https_proxy", "grpc_proxy", "all_proxy", "HTTP_PROXY", "ALL_PROXY"])
-def test_proxies_of_the_environment_are_left_alone(
-    writer: FakeWriter, name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_proxies_in_the_environment_are_ignored(writer: FakeWriter, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(name, f"http://127.0.0.1:{free_port()}")
     monkeypatch.setenv("no_proxy", "")
     with Producer(writer.address, timeout_s=5) as producer:
         assert producer.send("t", b"x").count == 1
 
 
-def test_a_proxy_is_used_where_it_is_asked_for(writer: FakeWriter, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_proxy_is_used_if_tidemark_grpc_proxy_is_set(writer: FakeWriter, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{free_port()}")
     monkeypatch.setenv("no_proxy", "")
     monkeypatch.setenv("TIDEMARK_GRPC_PROXY", "true")

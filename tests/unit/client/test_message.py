@@ -29,7 +29,7 @@ def test_a_plain_message_has_no_properties() -> None:
 
 
 @pytest.mark.parametrize(("level", "written"), [(1, "1"), (18, "18"), (19, "18"), (1000, "18")])
-def test_levels_above_the_last_count_as_the_last(level: int, written: str) -> None:
+def test_delay_levels_above_the_last_count_as_the_last(level: int, written: str) -> None:
     """RocketMQ does the same."""
     assert properties_of(delay_level=level) == {"DELAY": written}
 
@@ -40,7 +40,7 @@ def test_a_text_is_one_key() -> None:
     assert Message("t", b"x", keys="k1").first_key == "k1"
 
 
-def test_bytes_like_bodies_are_taken() -> None:
+def test_bytes_like_bodies_are_accepted() -> None:
     """The message copies their present contents."""
     body = bytearray(b"abc")
     element = Message("t", body).to_element()  # type: ignore[arg-type]
@@ -48,7 +48,7 @@ def test_bytes_like_bodies_are_taken() -> None:
     assert element.body == b"abc"
 
 
-def test_a_number_is_no_body() -> None:
+def test_a_number_is_refused_as_a_body() -> None:
     """bytes(5) would be five zeros."""
     with pytest.raises(TypeError, match="int"):
         Message("t", 5).to_element()  # type: ignore[arg-type]
@@ -70,7 +70,7 @@ def test_numbers_out_of_their_range_are_refused(parts: dict[str, int]) -> None:
         {"tag": "\udfff"},
     ],
 )
-def test_what_contradicts_itself_or_is_no_text_is_refused(parts: dict[str, Any]) -> None:
+def test_contradictory_or_non_text_properties_are_refused(parts: dict[str, Any]) -> None:
     """The error is typed, not an encoder's."""
     with pytest.raises(PropertiesIllegalError):
         properties_of(**parts)
@@ -124,7 +124,7 @@ def test_a_part_of_a_wrong_type_is_refused_with_the_accepted_one(parts: dict[str
         properties_of(**parts)
 
 
-def test_a_message_that_comes_back_keeps_its_tag_and_keys() -> None:
+def test_a_retried_message_keeps_its_tag_and_keys() -> None:
     """An earlier version stored such messages, and a failed one must not be lost."""
     for topic in ("%RETRY%g", "%DLQ%g"):
         element = Message(topic, b"x", tag="A||B", keys=["tab\tkey"]).to_element()

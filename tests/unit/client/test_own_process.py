@@ -39,5 +39,5 @@ def test_a_forked_process_is_refused_with_both_process_ids() -> None:
     assert is_true_in_a_fork(is_refused)
 
 
-def test_a_client_that_the_fork_makes_itself_is_its_own() -> None:
+def test_a_client_created_after_the_fork_is_accepted() -> None:
     assert is_true_in_a_fork(lambda: OwnProcess("Producer").is_this_one)

@@ -6,7 +6,7 @@ from tests.unit.client.received_messages import ORDERS, message_json, page_json,
 from tidemark.client.received_message import ReceivedMessage, pulled_page
 
 
-def test_a_message_of_a_json_answer_has_its_bytes_and_its_place() -> None:
+def test_a_message_of_a_json_answer_has_its_bytes_and_its_offset() -> None:
     answer = message_json(7, b"\x00\xff", tag="red", keys=["a", "b"], properties={"x": "y"}, physical_offset=99)
     message = ReceivedMessage.of(ORDERS, answer)
     assert (message.queue, message.queue_offset, message.physical_offset) == (ORDERS, 7, 99)
@@ -31,7 +31,7 @@ def test_a_body_is_read_as_text_or_json() -> None:
     assert (message.text(), message.json()) == ('{"price": "3 €"}', {"price": "3 €"})
 
 
-def test_a_body_of_other_bytes_is_an_error_of_its_reader() -> None:
+def test_reading_a_body_that_is_not_utf8_as_text_raises() -> None:
     message = received(body=b"\xff")
     with pytest.raises(UnicodeDecodeError):
         message.text()

@@ -27,7 +27,7 @@ def result(status: commit_log_pb2.PutStatus = commit_log_pb2.PUT_STATUS_PUT_OK) 
     return SendResult.of(request, response, writer="127.0.0.1:8081", message_ids=("r", "r#1"))
 
 
-def test_an_acknowledgement_has_the_place_of_its_batch() -> None:
+def test_an_acknowledgement_has_the_offsets_of_its_batch() -> None:
     sent = result()
     assert sent.queue == MessageQueue("orders", "127.0.0.1:8081", 3)
     assert (sent.queue_offset, sent.count, sent.physical_offset, sent.end_physical_offset) == (40, 2, 256, 768)
@@ -41,16 +41,16 @@ def test_each_record_has_its_physical_offset_and_its_id() -> None:
     assert sent.offset_message_ids == ["C0A8074100002A9F0000000000000100", "C0A8074100002A9F0000000000000200"]
 
 
-def test_a_flush_that_is_not_confirmed_is_a_status_and_no_error() -> None:
+def test_an_unconfirmed_flush_is_a_status_and_not_an_error() -> None:
     assert result(commit_log_pb2.PUT_STATUS_FLUSH_DISK_TIMEOUT).status is SendStatus.FLUSH_DISK_TIMEOUT
 
 
-def test_an_answer_without_a_status_is_no_result() -> None:
+def test_an_answer_without_a_status_is_refused() -> None:
     with pytest.raises(ValueError, match="SendStatus"):
         result(commit_log_pb2.PUT_STATUS_UNSPECIFIED)
 
 
-def test_the_shown_form_leaves_out_the_fields_of_a_thousand_messages() -> None:
+def test_the_repr_of_a_result_omits_per_message_fields() -> None:
     shown = repr(result())
     assert "queue_offset=40" in shown
     assert "raw_physical_offsets" not in shown

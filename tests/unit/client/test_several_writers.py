@@ -46,14 +46,16 @@ def refuse(reason: str, refused: list[str]) -> object:
     return answer
 
 
-def test_messages_go_round_over_the_queues_of_both(pair: tuple[FakeWriter, FakeWriter], producer: Producer) -> None:
+def test_messages_are_distributed_over_the_queues_of_both_writers(
+    pair: tuple[FakeWriter, FakeWriter], producer: Producer
+) -> None:
     """Eight sends reach eight queues, sorted by store."""
     a, b = (one.address for one in pair)
     assert producer.queues("t") == tuple(MessageQueue("t", writer, n) for writer in (a, b) for n in range(4))
     assert {producer.send("t", b"x").queue for _ in range(8)} == set(producer.queues("t"))
 
 
-def test_a_key_has_one_queue_among_all(pair: tuple[FakeWriter, FakeWriter], producer: Producer) -> None:
+def test_a_key_maps_to_one_queue_of_all_writers(pair: tuple[FakeWriter, FakeWriter], producer: Producer) -> None:
     """The queue is |hashCode| mod all queues."""
     for key in ("k1", "k2", "k3", "ключ"):
         wanted = producer.queues("t")[abs(java_hash(key)) % 8]
@@ -66,14 +68,16 @@ def test_only_writers_that_have_the_topic_are_used(pair: tuple[FakeWriter, FakeW
     assert {producer.send("t", b"x").writer for _ in range(8)} == {pair[1].address}
 
 
-def test_a_topic_that_nobody_has_is_created_by_all(pair: tuple[FakeWriter, FakeWriter], producer: Producer) -> None:
+def test_a_topic_that_no_writer_has_is_created_at_all_writers(
+    pair: tuple[FakeWriter, FakeWriter], producer: Producer
+) -> None:
     """A broker cluster likewise spreads the messages of an unknown topic over all brokers."""
     for one in pair:
         one.has_topics = False
     assert {producer.send("t", b"x").writer for _ in range(8)} == {one.address for one in pair}
 
 
-def test_a_queue_may_be_named(pair: tuple[FakeWriter, FakeWriter], producer: Producer) -> None:
+def test_a_message_queue_selects_its_writer_and_queue(pair: tuple[FakeWriter, FakeWriter], producer: Producer) -> None:
     """A bare number would name two queues."""
     queue = MessageQueue("t", pair[1].address, 3)
     assert [producer.send("t", b"x", queue_id=queue).queue for _ in range(3)] == [queue] * 3
@@ -84,7 +88,7 @@ def test_a_queue_may_be_named(pair: tuple[FakeWriter, FakeWriter], producer: Pro
 @pytest.mark.parametrize(
     "reason", ["DISK_FULL", "STORE_CLOSED", "TOPIC_NOT_FOUND", "TOPIC_FORBIDDEN", "IN_FLIGHT_LIMIT"]
 )
-def test_what_a_writer_refuses_for_now_goes_to_the_other(
+def test_a_temporarily_refused_message_is_sent_to_the_other_writer(
     pair: tuple[FakeWriter, FakeWriter], producer: Producer, reason: str
 ) -> None:
     """Every message is acknowledged without waiting for the first writer."""
@@ -96,7 +100,7 @@ def test_what_a_writer_refuses_for_now_goes_to_the_other(
     assert time.monotonic() - before < 2
 
 
-def test_what_no_writer_would_take_is_not_tried_elsewhere(
+def test_an_invalid_message_is_not_sent_to_another_writer(
     pair: tuple[FakeWriter, FakeWriter], producer: Producer
 ) -> None:
     """An invalid message is invalid at every writer."""
@@ -108,7 +112,7 @@ def test_what_no_writer_would_take_is_not_tried_elsewhere(
     assert len(refused) == 1
 
 
-def test_the_last_attempt_stays_where_it_is(pair: tuple[FakeWriter, FakeWriter]) -> None:
+def test_the_last_queue_is_retried_until_the_timeout(pair: tuple[FakeWriter, FakeWriter]) -> None:
     """Both refuse: three queues in turn, then the last one until the timeout, whose reason is raised."""
     refused: dict[int, list[str]] = {0: [], 1: []}
     for number, one in enumerate(pair):
@@ -121,7 +125,9 @@ def test_the_last_attempt_stays_where_it_is(pair: tuple[FakeWriter, FakeWriter])
 
 
 @pytest.mark.parametrize("options", [{"key": "k"}, {"selector": lambda queues, _: queues[0]}])
-def test_a_queue_that_was_chosen_is_not_left(pair: tuple[FakeWriter, FakeWriter], options: dict[str, object]) -> None:
+def test_a_chosen_queue_is_kept_after_a_refusal(
+    pair: tuple[FakeWriter, FakeWriter], options: dict[str, object]
+) -> None:
     """The order of a key's messages is worth more than a quick answer."""
     refused: list[str] = []
     for one in pair:
@@ -144,7 +150,7 @@ def test_a_selector_gets_all_queues_and_the_message(pair: tuple[FakeWriter, Fake
     assert seen == [(8, b"x"), (8, b"y")]
 
 
-def test_a_writer_that_is_down_at_the_start_is_left_out(pair: tuple[FakeWriter, FakeWriter]) -> None:
+def test_a_writer_that_is_down_at_the_start_gets_no_messages(pair: tuple[FakeWriter, FakeWriter]) -> None:
     """The other writers are used until it comes."""
     pair[1].stop()
     with Producer([one.address for one in pair], timeout_s=5) as producer:
@@ -158,7 +164,7 @@ def test_a_writer_that_is_down_at_the_start_is_left_out(pair: tuple[FakeWriter, 
             time.sleep(0.05)
 
 
-def test_a_writer_that_goes_away_is_left_out(pair: tuple[FakeWriter, FakeWriter], producer: Producer) -> None:
+def test_a_writer_that_stops_gets_no_more_messages(pair: tuple[FakeWriter, FakeWriter], producer: Producer) -> None:
     """After its stream has broken, nothing is sent to it."""
     assert {producer.send("t", b"x").writer for _ in range(8)} == {one.address for one in pair}
     pair[0].stop()
@@ -169,7 +175,9 @@ def test_a_writer_that_goes_away_is_left_out(pair: tuple[FakeWriter, FakeWriter]
     assert {producer.send("t", b"x").writer for _ in range(16)} == {pair[1].address}
 
 
-def test_an_unknown_outcome_stays_with_its_writer(pair: tuple[FakeWriter, FakeWriter], producer: Producer) -> None:
+def test_a_batch_with_an_unknown_outcome_is_not_sent_to_another_writer(
+    pair: tuple[FakeWriter, FakeWriter], producer: Producer
+) -> None:
     """The message is stored and the stream breaks before the answer: the other writer does not get it."""
     broken: list[str] = []
 
@@ -188,14 +196,16 @@ def test_an_unknown_outcome_stays_with_its_writer(pair: tuple[FakeWriter, FakeWr
     assert sorted(stored) == [b"%d" % n for n in range(8)]
 
 
-def test_nobody_there_is_told() -> None:
+def test_unreachable_writers_are_reported_within_the_timeout() -> None:
     """The error comes within the timeout."""
     addresses = [f"127.0.0.1:{free_port()}" for _ in range(2)]
     with Producer(addresses, timeout_s=0.5) as producer, pytest.raises(WriterUnreachableError):
         producer.send("t", b"x")
 
 
-def test_flush_waits_for_what_moves(pair: tuple[FakeWriter, FakeWriter], producer: Producer) -> None:
+def test_flush_waits_for_messages_that_move_to_another_writer(
+    pair: tuple[FakeWriter, FakeWriter], producer: Producer
+) -> None:
     """The message moves from one writer to the other."""
     pair[0].on_entry = refuse("DISK_FULL", [])  # type: ignore[assignment]
     futures: list[Future[SendResult]] = [producer.send_async("t", b"x") for _ in range(100)]

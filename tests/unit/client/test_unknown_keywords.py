@@ -40,7 +40,7 @@ def test_an_unknown_keyword_is_refused_before_anything_is_sent(
 
 @pytest.mark.parametrize("given", NEAREST)
 @pytest.mark.parametrize("send", ["send", "send_async", "send_oneway"])
-def test_the_nearest_keyword_is_named(producer: Producer, send: str, given: str) -> None:
+def test_the_nearest_keyword_is_suggested(producer: Producer, send: str, given: str) -> None:
     with pytest.raises(TypeError, match=f"'{given}'.* Did you mean '{NEAREST[given]}'"):
         SENDS[send](producer, **{given: "x"})
 
@@ -80,6 +80,6 @@ def test_unknown_settings_are_refused_with_the_nearest(make: Call, given: str, n
         make(**{given: "x"})
 
 
-def test_a_type_error_of_another_cause_stays() -> None:
+def test_a_type_error_with_another_cause_is_unchanged() -> None:
     with pytest.raises(TypeError, match="missing"):
         Message("t")  # type: ignore[call-arg]

@@ -21,7 +21,7 @@ from tidemark.errors import ArgumentIllegalError, BatchDelayError, BatchRetryTop
         (Message("%RETRY%g", b"x"), BatchRetryTopicError),
     ],
 )
-def test_one_message_that_does_not_belong_refuses_the_batch(
+def test_one_mismatched_message_makes_the_batch_refused(
     writer: FakeWriter, producer: Producer, second: Message, error: type[StoreError]
 ) -> None:
     """The error comes before anything is sent."""
@@ -34,7 +34,7 @@ def test_wait_of_true_is_the_default(writer: FakeWriter, producer: Producer) -> 
     assert producer.send_batch([Message("t", b"x"), Message("t", b"x", properties={"WAIT": "true"})]).count == 2
 
 
-def test_a_message_brings_its_own_parts(producer: Producer) -> None:
+def test_send_accepts_either_a_message_or_its_parts(producer: Producer) -> None:
     """A part that is given twice would be ambiguous."""
     with pytest.raises(ValueError, match="brings its own"):
         producer.send(Message("t", b"x"), tag="A")

@@ -28,7 +28,7 @@ class Unit(configparser.RawConfigParser):
         self.read(FOLDER / name)
 
 
-def test_all_are_hardened_alike() -> None:
+def test_all_systemd_units_have_equal_hardening() -> None:
     """All units have the same restrictions."""
     ours = [dict(Unit(name)["Service"]) for name in UNITS]
     own = {"ExecStart", "RestartSec", "TimeoutStopSec"}
@@ -39,7 +39,7 @@ def test_all_are_hardened_alike() -> None:
 
 
 @pytest.mark.parametrize("name", UNITS)
-def test_a_unit_starts_a_door_that_there_is(name: str) -> None:
+def test_a_systemd_unit_starts_an_existing_entry_point(name: str) -> None:
     """The command is the wheel's entry point."""
     command = Unit(name)["Service"]["ExecStart"].split()
     assert command[:2] == ["/opt/tidemark/bin/python", "-m"]
@@ -48,19 +48,19 @@ def test_a_unit_starts_a_door_that_there_is(name: str) -> None:
     assert name.removeprefix("tidemark-").removesuffix(".service") in SERVICES
 
 
-def test_the_target_wants_every_service() -> None:
+def test_the_systemd_target_includes_every_service() -> None:
     """Stopping the target stops each service."""
     assert Unit("tidemark.target")["Unit"]["Wants"].split() == list(UNITS)
     assert {Unit(name)["Unit"]["PartOf"] for name in UNITS} == {"tidemark.target"}
 
 
-def test_no_service_is_killed_before_it_has_drained() -> None:
+def test_the_systemd_stop_timeout_exceeds_the_drain_time() -> None:
     """TimeoutStopSec exceeds the default limit of a stop."""
     for name in UNITS:
         assert int(Unit(name)["Service"]["TimeoutStopSec"].removesuffix("s")) >= 60
 
 
-def test_the_settings_file_has_settings_that_there_are() -> None:
+def test_the_settings_file_has_only_known_settings() -> None:
     """A service would refuse unknown ones."""
 
     with environment_of(FOLDER / "tidemark.env"):
@@ -68,7 +68,7 @@ def test_the_settings_file_has_settings_that_there_are() -> None:
     assert ours and unknown_settings(ours) == []
 
 
-def test_only_usual_places_are_named() -> None:
+def test_unit_files_name_only_standard_paths() -> None:
     """There is no path of a development machine."""
     for path in FOLDER.iterdir():
         places = set(re.findall(r"(?<![\w.])/[a-z][\w./-]*", path.read_text()))

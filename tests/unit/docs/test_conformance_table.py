@@ -28,14 +28,14 @@ def test_the_page_is_current_and_every_behaviour_has_a_test_or_a_reason() -> Non
     assert "- **BPM1** " in page
 
 
-def test_identifiers_stand_right_behind_test() -> None:
+def test_identifiers_directly_follow_the_test_prefix() -> None:
     """They end at the first word that is not one; words of that form count only with a known prefix."""
     prefixes = {"bpm", "ac"}
     assert identifiers_in("test_bpm1_ac12_found_in_ipv6_bpm3", prefixes) == ["BPM1", "AC12"]
     assert identifiers_in("test_ipv6_bpm1", prefixes) == []
 
 
-def test_a_behaviour_without_test_or_reason_is_told() -> None:
+def test_a_behaviour_without_test_or_reason_is_reported() -> None:
     """Errors are also a test with no or an unknown identifier, and a behaviour with both a test and a reason."""
     behaviours = load_behaviours(
         '[Class]\nA1 = "one"\nA2 = "two"\n'
@@ -90,7 +90,7 @@ def test_neighbours_with_the_same_tests_share_a_line() -> None:
     assert "## Second\n\n- **B1** four: `f::test_a1_a2_b1_x`\n" in page
 
 
-def test_tests_are_found_by_their_names_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_conformance_tests_are_found_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Outside of tests/conformance/peer only tests with identifiers count."""
     folder = tmp_path / "tests" / "conformance"
     (folder / "peer").mkdir(parents=True)

@@ -17,13 +17,13 @@ EXPRESSIONS = [*QUERIES, *re.findall(r"^ +expr: (.+)$", RULES, re.MULTILINE)]
 ALERTS = re.findall(r"- alert: (\w+)", RULES)
 
 
-def test_the_committed_dashboard_is_what_the_code_makes() -> None:
+def test_the_committed_dashboard_is_current() -> None:
     """`make docs` writes the dashboard."""
     assert FILE.read_text() == text()
 
 
 @pytest.mark.parametrize("promql", EXPRESSIONS)
-def test_every_name_is_one_that_is_served(promql: str) -> None:
+def test_every_metric_in_a_query_is_served(promql: str) -> None:
     """Only histograms have buckets, sums and counts."""
     for name in re.findall(r"\b(?:rocketmq|tidemark)_\w+", promql):
         family = re.sub(r"_(bucket|sum|count)$", "", name)

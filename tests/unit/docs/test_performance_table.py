@@ -42,7 +42,7 @@ def test_the_page_is_current() -> None:
     assert NOTES.read_text() == current_notes()
 
 
-def test_a_row_tells_each_system_the_spread_and_the_goal() -> None:
+def test_a_row_shows_each_system_the_spread_and_the_goal() -> None:
     """A cell without a measurement is empty."""
     page = page_with(
         "before\n<!-- figures: make docs -->old<!-- figures end -->\nafter\n",
@@ -88,14 +88,14 @@ def test_results_omit_references_and_the_usual_unit() -> None:
     assert lines[2].startswith("| 1 | pull_raw_1024 : rebuild | 1,500 |")
 
 
-def test_what_has_no_peer_tells_the_aim_and_how_it_was_made() -> None:
+def test_a_row_without_a_peer_shows_aim_and_note() -> None:
     row = {"name": "memory, writer", "value": 94.195, "unit": "MB", "target": "< 250", "note": "after 600 s"}
     table = alone_table({"machine": {"processor": "some", "scale": "1"}, "rows": [row]})
     assert table.startswith("processor: some; scale: 1.\n\n")
     assert table.endswith("\n| memory, writer | 94.19 | MB | < 250 | after 600 s |")
 
 
-def test_growth_has_the_rows_with_an_aim_only() -> None:
+def test_the_growth_table_has_only_rows_with_an_aim() -> None:
     row = {"name": "memory, writer", "value": 94.195, "unit": "MB", "target": "< 250", "note": "after 600 s"}
     table = growth_table([{"machine": {}, "rows": [row, {**row, "name": "memory, worker", "target": ""}]}])
     assert table.splitlines()[2:] == ["| memory, writer | 94.19 MB | < 250 |"]
@@ -120,7 +120,7 @@ def test_a_row_without_a_section_is_refused() -> None:
         section_of("start_clean_s")
 
 
-def test_a_profile_tells_the_first_places_of_each_process() -> None:
+def test_a_profile_lists_the_top_functions_of_each_process() -> None:
     places = [{"place": f"function{number} (module.py)", "share": 0.3 / (number + 1)} for number in range(12)]
     profile = {
         "benchmark": "rebuild",

@@ -26,7 +26,7 @@ def test_tables_follow_the_constants() -> None:
     assert not any(line.startswith("| core of the key index") for line in changed)
 
 
-def test_a_table_without_a_place_is_told() -> None:
+def test_a_table_without_a_marked_position_is_an_error() -> None:
     """A marked position without a table is an error too."""
     assert page_with("a\n<!-- scale: x -->\nold\n<!-- scale end -->\nb\n", {"x": "new"}) == (
         "a\n<!-- scale: x -->\nnew\n<!-- scale end -->\nb\n"

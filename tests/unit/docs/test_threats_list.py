@@ -14,12 +14,12 @@ def test_the_list_in_security_is_current() -> None:
 
 
 @pytest.mark.parametrize("threat", threats(), ids=lambda threat: threat.threat)
-def test_every_threat_names_tests_that_there_are(threat: Threat) -> None:
+def test_every_threat_names_existing_tests(threat: Threat) -> None:
     """Each names at least one, and no renamed test."""
     assert threat.tests
     assert [test for test in threat.tests if not is_there(test)] == []
 
 
 @pytest.mark.parametrize("test", ["tests/none.py::test_x", f"{__file__}::test_none", f"{__file__}::Threat"])
-def test_a_test_that_there_is_not_is_seen(test: str) -> None:
+def test_a_missing_test_is_recognised(test: str) -> None:
     assert not is_there(test)

@@ -12,7 +12,7 @@ from examples.run import NOTEBOOKS
 FILES = sorted(NOTEBOOKS.glob("*.ipynb"))
 
 
-def test_there_are_notebooks() -> None:
+def test_the_examples_have_notebooks() -> None:
     """Otherwise the next test would check none."""
     assert len(FILES) >= 2
 

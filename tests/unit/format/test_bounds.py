@@ -70,12 +70,12 @@ def find(data, slots, count, key_hash):
 for check in (walk, scan, names, find):
     check()
 from tests.property import test_index_file, test_pack, test_reading, test_wire_batch  # with that profile
-test_reading.test_units_are_visible_as_long_as_they_ascend_below_the_limit()
-test_reading.test_as_many_are_read_as_the_limits_allow()
-test_reading.test_records_are_read_together_where_they_lie_close()
-test_index_file.test_slots_written_in_stretches_are_those_that_were_set()
+test_reading.test_units_are_visible_while_they_ascend_below_the_limit()
+test_reading.test_as_many_records_are_read_as_the_limits_allow()
+test_reading.test_adjacent_records_are_read_together()
+test_index_file.test_slots_written_in_runs_equal_the_set_slots()
 test_pack.test_packed_batches_equal_the_plain_encoding()
-test_wire_batch.test_encoded_records_are_those_of_encode_record()
+test_wire_batch.test_encoded_records_equal_those_of_encode_record()
 long_topic = u8(strategies.builders.record_bytes(topic=b"t" * 32767, magic=strategies.MAGIC_V2))
 Checker(shards=2).check(long_topic, base_offset=0)
 try:  # shows that the checks are active
@@ -85,7 +85,7 @@ except IndexError:
 """
 
 
-def test_hostile_bytes_lead_nowhere_outside_of_the_buffers(tmp_path: Path) -> None:
+def test_hostile_bytes_never_cause_reads_outside_the_buffers(tmp_path: Path) -> None:
     """Arbitrary and almost valid bytes are given to every loop that reads external data."""
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM],

@@ -17,7 +17,7 @@ MODULES = [module.name for module in pkgutil.iter_modules(kernels.__path__)]
 
 
 @pytest.mark.parametrize("name", MODULES)
-def test_every_loop_is_cached_under_all_sources(name: str) -> None:
+def test_every_compiled_loop_is_cached_under_the_checksum_of_all_sources(name: str) -> None:
     """A change in one file recompiles the loops of all files, because a loop may call another file's."""
     module = importlib.import_module(f"{kernels.__name__}.{name}")
     loops = [value for value in vars(module).values() if isinstance(value, Dispatcher)]
@@ -28,7 +28,7 @@ def test_every_loop_is_cached_under_all_sources(name: str) -> None:
 
 
 @pytest.mark.parametrize("changed", ["record", "kernels/properties"])
-def test_checksum_changes_with_any_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changed: str) -> None:
+def test_the_checksum_changes_with_any_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changed: str) -> None:
     """This holds for layouts and loops."""
     for source in Path(tidemark.format.__path__[0]).rglob("*.py"):
         copy = tmp_path / source.relative_to(tidemark.format.__path__[0])

@@ -72,14 +72,14 @@ def layout_of(dtype: np.dtype[Any]) -> list[tuple[int, str, str]]:
         (6, 1, index_layout.ENTRY),
     ],
 )
-def test_field_tables_are_the_dtypes(section: int, number: int, dtype: np.dtype[Any]) -> None:
+def test_the_documented_field_tables_match_the_dtypes(section: int, number: int, dtype: np.dtype[Any]) -> None:
     """Position, name and type of every field match, and every dtype is big-endian."""
     assert layout(tables(section)[number]) == layout_of(dtype)
     assert all(field.byteorder in ">|" for field, *_ in (dtype.fields or {}).values())
 
 
 @pytest.mark.parametrize(("born", "store"), record.HEADS)
-def test_a_host_of_20_bytes_moves_what_follows_by_12(born: int, store: int) -> None:
+def test_a_host_of_20_bytes_moves_later_fields_by_12(born: int, store: int) -> None:
     """One table describes all four heads by this rule."""
     for at, name, _ in layout(tables(2)[0]):
         moved = (12 if born == 20 and at > 48 else 0) + (12 if store == 20 and at > 64 else 0)
@@ -88,7 +88,7 @@ def test_a_host_of_20_bytes_moves_what_follows_by_12(born: int, store: int) -> N
         assert fields[name][1] == at + moved
 
 
-def test_magics_and_flags_are_the_enums() -> None:
+def test_the_documented_magics_and_flags_match_the_enums() -> None:
     """Names, values and bytes match."""
     _, _, magics, flags = tables(2)
     assert {name: int(value) for name, value, *_ in magics} == {magic.name: magic.value for magic in Magic}
@@ -98,7 +98,7 @@ def test_magics_and_flags_are_the_enums() -> None:
     }
 
 
-def test_wire_batch_is_the_layout_of_an_element() -> None:
+def test_the_documented_wire_batch_matches_an_element() -> None:
     """An element has five numbers of four bytes, the body, and a number of two bytes."""
     rows = tables(3)[0]
     assert [int(at) for at, *_ in rows[:5]] == list(range(0, elements.ELEMENT_HEAD.size, 4))
@@ -111,13 +111,13 @@ def test_wire_batch_is_the_layout_of_an_element() -> None:
     assert element[24:26] == bytes([0, 10])
 
 
-def test_checkpoint_is_its_fields() -> None:
+def test_the_documented_checkpoint_matches_its_fields() -> None:
     """Field n is at byte 8 n."""
     assert layout(tables(7)[0]) == [(8 * field, field.name.lower(), "i8") for field in Field]
     assert f"{CHECKPOINT_SIZE} bytes" in DOCS
 
 
-def test_marks_are_the_words_that_are_written(tmp_path: Path) -> None:
+def test_the_documented_marks_match_the_written_words(tmp_path: Path) -> None:
     """Each word holds the value that its name states."""
     marks = Marks.open_to_write(tmp_path / "marks", DiskStorage(), shards=2, term=7)
     marks.say_alive()
@@ -138,7 +138,7 @@ def test_marks_are_the_words_that_are_written(tmp_path: Path) -> None:
     marks.close()
 
 
-def test_queue_offsets_have_the_keys_told(tmp_path: Path) -> None:
+def test_queue_offsets_have_the_documented_keys(tmp_path: Path) -> None:
     """The writer leaves this JSON."""
     save_snapshot(tmp_path / "queue_offsets", Snapshot(5, 6, QueueOffsets()), DiskStorage())
     content = orjson.loads((tmp_path / "queue_offsets").read_bytes())
@@ -146,21 +146,21 @@ def test_queue_offsets_have_the_keys_told(tmp_path: Path) -> None:
     assert ["version", str(content["version"])] in tables(9)[2]
 
 
-def test_ledger_has_the_keys_told(tmp_path: Path) -> None:
+def test_the_ledger_has_the_documented_keys(tmp_path: Path) -> None:
     """Each line is an object with these keys in this order."""
     Ledger(tmp_path, 0, DiskStorage()).record(physical_offset=1, size=2, reason="MAGIC")
     (line,) = ledger_path(tmp_path, 0).read_bytes().splitlines()
     assert keys(tables(9)[3]) == list(orjson.loads(line))
 
 
-def test_reasons_of_the_ledger_are_all_told() -> None:
-    """They are every fault of a walk, the missing file, misfits of light queues, and the builders' oddities."""
+def test_all_ledger_reasons_are_documented() -> None:
+    """The reasons are every fault of a walk, the missing file, misfits of light queues, and the builders' oddities."""
     odd = set(re.findall(r"[A-Z]+_[A-Z]+", build.Oddity.__doc__ or ""))
     other = {"FILE_MISSING", "MULTI_DISPATCH"}
     assert set(keys(tables(9)[4])) == {fault.name for fault in Fault if fault} | other | odd
 
 
-def test_sizes_are_the_defaults() -> None:
+def test_the_documented_sizes_are_the_defaults() -> None:
     """A reader uses them unless others are configured."""
     for number in (
         index_file.file_size(index_file.DEFAULT_SLOTS, index_file.DEFAULT_ENTRIES),
@@ -173,7 +173,7 @@ def test_sizes_are_the_defaults() -> None:
         assert f"{number:,}" in DOCS
 
 
-def test_the_format_file_has_the_keys_told(tmp_path: Path) -> None:
+def test_the_format_file_has_the_documented_keys(tmp_path: Path) -> None:
     """The writer writes the file, and an unfinished restore leaves it with its own keys."""
     paths = StorePaths(tmp_path)
     write_format(paths, DiskStorage())
@@ -183,7 +183,7 @@ def test_the_format_file_has_the_keys_told(tmp_path: Path) -> None:
     assert orjson.loads(tables(11)[0][0][1]) == content["version"] == FORMAT._asdict()
 
 
-def test_the_manifest_has_the_keys_told(tmp_path: Path) -> None:
+def test_the_manifest_has_the_documented_keys(tmp_path: Path) -> None:
     """This covers the keys of the backup and of each of its files."""
     save_manifest(tmp_path, BackupManifest("s", 1, 0, 0, 1, 2, (BackedFile("p", "q", 3, "f"),)), DiskStorage())
     content = orjson.loads((tmp_path / "manifest.json").read_bytes())

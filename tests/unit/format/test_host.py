@@ -16,21 +16,21 @@ from tidemark.format.host import Host, decode_host, encode_host, parse_host
         ("[1050:0:0:0:5:600:300c:326b]:1", Host("1050::5:600:300c:326b", 1)),
     ],
 )
-def test_text_becomes_a_host_and_bytes_and_back(text: str, host: Host) -> None:
+def test_a_host_survives_text_and_bytes_conversion(text: str, host: Host) -> None:
     """A host has eight or twenty bytes; the text form is the usual one."""
     assert parse_host(text) == host
     assert decode_host(encode_host(host)) == host
     assert parse_host(str(host)) == host
 
 
-def test_hosts_of_the_builders_are_these() -> None:
+def test_the_encoded_hosts_equal_those_of_the_builders() -> None:
     """An address is followed by a port of four bytes."""
     assert encode_host(Host("192.168.7.65", 10911)) == builders.STORE_HOST
     assert encode_host(Host("::1", 54321)) == builders.BORN_HOST_V6
 
 
 @pytest.mark.parametrize("text", ["", "127.0.0.1", "localhost:1", "127.0.0.1:", "127.0.0.1:x", ":1", "[::1]"])
-def test_text_that_is_no_host_is_refused(text: str) -> None:
+def test_an_invalid_host_text_is_refused(text: str) -> None:
     """Names are not resolved."""
     with pytest.raises(ValueError, match=r".+"):
         parse_host(text)

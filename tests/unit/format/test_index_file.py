@@ -19,7 +19,7 @@ def keys_of(data: bytes) -> list[tuple[int, int]]:
     return list(zip(hashes.tolist(), rows.tolist(), strict=True))
 
 
-def test_unique_key_comes_first_then_each_key() -> None:
+def test_the_unique_key_is_indexed_before_the_keys() -> None:
     """The order of the properties does not matter."""
     data = row_of_records(
         [{"properties": properties({"KEYS": "a  b", "UNIQ_KEY": "u"})}, {}, {"properties": properties({"KEYS": "a"})}]
@@ -30,36 +30,36 @@ def test_unique_key_comes_first_then_each_key() -> None:
 
 
 @pytest.mark.parametrize(("kind", "count"), [(0x0, 1), (0x4, 1), (0x8, 1), (0xC, 0)])
-def test_rolled_back_records_alone_are_not_indexed(kind: int, count: int) -> None:
+def test_only_rolled_back_records_are_not_indexed(kind: int, count: int) -> None:
     """Half messages are indexed, under the half topic (docs/format.md §6)."""
     assert len(keys_of(record_bytes(sys_flag=kind, properties=properties({"KEYS": "a"})))) == count
 
 
-def test_hash_of_a_key_is_never_negative() -> None:
+def test_a_key_hash_is_never_negative() -> None:
     """It is Java's absolute value, with 0 for the minimum integer."""
     assert index_file.key_hash("TopicTest", "K1") == 2745032
     assert index_file.key_hash("T", "Z") == abs(java_hash("T#Z"))
     assert index_file.key_hash("polygenelubricants", "") >= 0
 
 
-def test_count_of_0_reads_as_1() -> None:
+def test_an_index_count_of_0_is_read_as_1() -> None:
     """A new file is all zero (docs/format.md §6)."""
     assert decode_header(bytes(40)) == Header(index_count=1)
 
 
-def test_short_header_is_damage() -> None:
+def test_a_short_index_header_is_damage() -> None:
     """The file is cut off."""
     with pytest.raises(CorruptStoreError):
         decode_header(bytes(39))
 
 
-def test_places_of_entries() -> None:
+def test_index_entries_follow_header_and_slots() -> None:
     """Entries follow header and slots and have twenty bytes each."""
     assert (index_file.entry_at(4, 0), index_file.entry_at(4, 3)) == (56, 116)
     assert index_file.file_size(4, 4) == 136
 
 
-def test_a_header_that_counts_too_much_leads_nowhere_outside_of_the_entries() -> None:
+def test_a_header_with_too_many_entries_causes_no_read_past_the_last() -> None:
     """The first wrong slot is reported; bytes past the last entry are not read."""
     entries = np.zeros(2 * index_layout.ENTRY_SIZE, np.uint8)
     slots = np.zeros(index_layout.SLOT_SIZE, np.uint8)

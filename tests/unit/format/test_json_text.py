@@ -25,7 +25,7 @@ def written(value: Any, indent: int | None) -> str:
 
 
 @given(st.dictionaries(st.text(max_size=4), VALUES, max_size=4), st.sampled_from([None, 1]))
-def test_members_have_the_text_of_the_document(values: dict[str, Any], indent: int | None) -> None:
+def test_members_are_returned_with_the_text_of_the_document(values: dict[str, Any], indent: int | None) -> None:
     document = written(values, indent)
     walk = JsonWalk(document)
     found = {name: walk.text() for name in walk.members()}
@@ -34,7 +34,7 @@ def test_members_have_the_text_of_the_document(values: dict[str, Any], indent: i
 
 
 @given(st.lists(VALUES, max_size=4), st.sampled_from([None, 1]))
-def test_elements_have_the_text_of_the_document(values: list[Any], indent: int | None) -> None:
+def test_elements_are_returned_with_the_text_of_the_document(values: list[Any], indent: int | None) -> None:
     walk = JsonWalk(written(values, indent))
     assert [json.loads(walk.text()) for _ in walk.elements()] == values
 
@@ -66,11 +66,11 @@ def test_nesting_beyond_the_limit_is_found(opening: str) -> None:
 @pytest.mark.parametrize(
     "text", ['"' + "[" * 9000 + '"', '["\\\\", "' + "{" * 9000 + '\\""]', "[" + "[]," * 9000 + "0]"]
 )
-def test_brackets_in_strings_and_in_a_row_are_no_nesting(text: str) -> None:
+def test_brackets_in_strings_and_in_sequence_are_not_nesting(text: str) -> None:
     json.loads(text)
     assert not is_too_deep(text.encode())
 
 
-def test_value_beyond_the_scanners_depth_is_refused() -> None:
+def test_a_value_beyond_the_scanners_depth_is_refused() -> None:
     with pytest.raises(ValueError, match="500 levels"):
         JsonWalk("[" * 100_000 + "]" * 100_000).text()

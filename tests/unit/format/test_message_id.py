@@ -27,7 +27,7 @@ def set_clock(monkeypatch: pytest.MonkeyPatch) -> SetClock:
     return set_to
 
 
-def test_unique_key_tells_address_pid_time_and_counter(set_clock: SetClock) -> None:
+def test_a_unique_key_encodes_address_pid_time_and_counter(set_clock: SetClock) -> None:
     """The layout is that of docs/format.md §2: ip, pid, tag, milliseconds of the local month, counter."""
     now_ms = set_clock(MONDAY)
     keys = UniqueKeys("10.1.2.3")
@@ -43,14 +43,14 @@ def test_unique_key_tells_address_pid_time_and_counter(set_clock: SetClock) -> N
     assert decoded.counter == decode_unique_key(first, now_ms=now_ms + 1).counter + 1
 
 
-def test_unique_key_of_an_ipv6_host_has_56_digits() -> None:
+def test_a_unique_key_of_an_ipv6_host_has_56_digits() -> None:
     """The address has sixteen bytes."""
     key = UniqueKeys("::1").make()
     assert len(key) == 56
     assert decode_unique_key(key).address == "::1"
 
 
-def test_keys_differ_within_a_process_and_between_makers() -> None:
+def test_unique_keys_differ_within_a_process_and_between_generators() -> None:
     """Several threads make two hundred thousand keys in a short time."""
     made: list[str] = []
     keys = UniqueKeys()
@@ -63,7 +63,7 @@ def test_keys_differ_within_a_process_and_between_makers() -> None:
     assert len(set(made)) == len(made) == 200_010
 
 
-def test_time_in_a_key_does_not_run_away(set_clock: SetClock) -> None:
+def test_the_time_in_a_unique_key_follows_the_clock(set_clock: SetClock) -> None:
     """However many keys were made before, a later key has its own time."""
     keys = UniqueKeys()
     set_clock(MONDAY)
@@ -72,7 +72,7 @@ def test_time_in_a_key_does_not_run_away(set_clock: SetClock) -> None:
     assert decode_unique_key(keys.make(), now_ms=now_ms + 1).born_ms == now_ms
 
 
-def test_clock_set_back_makes_no_key_twice(set_clock: SetClock) -> None:
+def test_a_clock_set_back_creates_no_duplicate_key(set_clock: SetClock) -> None:
     """The numbers only rise."""
     keys = UniqueKeys()
     set_clock(MONDAY)
@@ -83,8 +83,8 @@ def test_clock_set_back_makes_no_key_twice(set_clock: SetClock) -> None:
     assert made == sorted(made)
 
 
-def test_clock_set_back_into_the_last_month_makes_no_key_twice(set_clock: SetClock) -> None:
-    """The clock later returns to this month: a writer would take the second message for a duplicate of the first."""
+def test_a_clock_set_back_into_the_last_month_creates_no_duplicate_key(set_clock: SetClock) -> None:
+    """The clock later returns to this month; a writer would treat a second message with the same key as a duplicate."""
     keys = UniqueKeys()
     made = []
     first = datetime.datetime(2025, 12, 1, 0, 0, 5)  # noqa: DTZ001
@@ -95,7 +95,7 @@ def test_clock_set_back_into_the_last_month_makes_no_key_twice(set_clock: SetClo
     assert made == sorted(made)
 
 
-def test_new_month_counts_from_its_start(set_clock: SetClock) -> None:
+def test_a_unique_key_counts_time_from_the_start_of_the_month(set_clock: SetClock) -> None:
     """A key of last month can be read in the following month."""
     keys = UniqueKeys()
     last_ms = set_clock(datetime.datetime(2025, 11, 30, 23, 59, 59))  # noqa: DTZ001
@@ -108,7 +108,7 @@ def test_new_month_counts_from_its_start(set_clock: SetClock) -> None:
 @pytest.mark.parametrize(
     "text", ["", "C0", "G" * 32, " " * 32, "C0 " * 10 + "C0", "0" * 31, "0" * 40, "0" * 32 + " " * 24]
 )
-def test_text_that_is_no_id_is_refused(text: str) -> None:
+def test_an_invalid_message_id_is_refused(text: str) -> None:
     """This covers both kinds."""
     with pytest.raises(ValueError, match=r".+"):
         decode_offset_message_id(text)
@@ -120,11 +120,11 @@ RECORD_ID = "7F00000100001F910000000000002000"
 
 
 @pytest.mark.parametrize(("suffix", "number"), [("", None), ("-0", 0), ("-41", 41), ("-999999999", 999_999_999)])
-def test_message_id_of_an_element_is_decoded(suffix: str, number: int | None) -> None:
+def test_the_message_id_of_an_element_is_decoded(suffix: str, number: int | None) -> None:
     assert decode_message_id(RECORD_ID + suffix) == (decode_offset_message_id(RECORD_ID), number)
 
 
 @pytest.mark.parametrize("suffix", ["-", "-01", "--1", "-1-2", "-x", "- 1", "-1000000000", "-\u0661", "+1"])
-def test_message_id_with_another_suffix_is_refused(suffix: str) -> None:
+def test_a_message_id_with_another_suffix_is_refused(suffix: str) -> None:
     with pytest.raises(ValueError, match=r"digits|hexadecimal"):
         decode_message_id(RECORD_ID + suffix)

@@ -29,9 +29,7 @@ def walked(names: list[tuple[bytes, int]]) -> tuple[U8Array, RequestArray]:
 
 
 @given(st.lists(queues, max_size=60), st.sampled_from([0, 3, (1 << 64) - 1]))
-def test_rows_are_numbered_by_topic_and_queue_id_whatever_their_hashes_are(
-    names: list[tuple[bytes, int]], kept_bits: int
-) -> None:
+def test_rows_are_numbered_by_topic_and_queue_id_for_any_hash(names: list[tuple[bytes, int]], kept_bits: int) -> None:
     buffer, rows = walked(names)
     rows["topic_hash"] &= np.uint64(kept_bits)
     expected: dict[tuple[bytes, int], int] = {}
@@ -45,7 +43,7 @@ def test_rows_are_numbered_by_topic_and_queue_id_whatever_their_hashes_are(
     ]
 
 
-def test_queues_of_equal_hashes_are_two_queues() -> None:
+def test_queues_with_equal_hashes_are_distinguished() -> None:
     assert len({queue_hash(*queue) for queue in COLLIDING}) == 1
     buffer, rows = walked([*COLLIDING, *COLLIDING])
     assert number_queues(buffer, rows).numbers.tolist() == [0, 1, 0, 1]

@@ -17,7 +17,7 @@ def records(*bodies: bytes) -> list[bytes]:
 
 
 @given(st.lists(st.binary(max_size=300), max_size=20))
-def test_each_record_starts_where_the_one_before_it_ends(bodies: list[bytes]) -> None:
+def test_each_record_starts_at_the_end_of_the_previous_one(bodies: list[bytes]) -> None:
     """An empty buffer has none."""
     made = records(*bodies)
     starts = np.cumsum([0, *map(len, made)])[:-1]
@@ -25,7 +25,7 @@ def test_each_record_starts_where_the_one_before_it_ends(bodies: list[bytes]) ->
 
 
 @pytest.mark.parametrize("wrong", ["cut", "longer", "tiny", "negative"])
-def test_a_row_that_does_not_end_where_the_buffer_does_is_refused(wrong: str) -> None:
+def test_records_that_do_not_end_at_the_buffers_end_are_refused(wrong: str) -> None:
     """This includes sizes that would never end."""
     first, last = records(b"a" * 50, b"b" * 50)
     data = {
@@ -39,7 +39,7 @@ def test_a_row_that_does_not_end_where_the_buffer_does_is_refused(wrong: str) ->
 
 
 @given(st.binary(max_size=400))
-def test_any_bytes_are_places_or_refused(data: bytes) -> None:
+def test_arbitrary_bytes_are_records_or_refused(data: bytes) -> None:
     """Nothing is read beyond the buffer."""
     buffer = np.frombuffer(data, np.uint8)
     try:

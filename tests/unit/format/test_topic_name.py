@@ -9,14 +9,14 @@ from tidemark.format.topic_name import group_of, is_topic_name, require_sendable
 
 
 @pytest.mark.parametrize("name", ["orders", "%RETRY%g", "%RETRY%g+orders", "%DLQ%g", "a|b%c-_", "t" * 255])
-def test_these_are_names_of_topics(name: str) -> None:
+def test_valid_topic_names_are_accepted(name: str) -> None:
     assert is_topic_name(name)
 
 
 @pytest.mark.parametrize(
     "name", ["", "a+b", "%DLQ%g+a", "%RETRY%+a", "%RETRY%g+", "%RETRY%g+a+b", "a.b", "a/b", "orders\n", "t" * 256]
 )
-def test_these_are_no_names_of_topics(name: str) -> None:
+def test_invalid_topic_names_are_refused(name: str) -> None:
     assert not is_topic_name(name)
     with pytest.raises(TopicIllegalError):
         require_sendable_topic(name)
@@ -28,7 +28,7 @@ def test_a_member_reads_the_retry_topics_of_its_own_topics() -> None:
 
 @pytest.mark.parametrize("group", ["g", "g" * 60, "g" * 119, "g" * 120])
 @pytest.mark.parametrize("topic", ["t", "t" * 60, "t" * 127])
-def test_a_retry_topic_of_any_group_and_topic_may_be_sent_to(group: str, topic: str) -> None:
+def test_a_retry_topic_of_any_group_and_topic_is_sendable(group: str, topic: str) -> None:
     name = retry_topic_of(group, topic)
     require_sendable_topic(name)
     assert name.startswith("%RETRY%g")

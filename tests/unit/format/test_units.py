@@ -7,7 +7,7 @@ import struct
 from tidemark.format import batch_consume_queue, consume_queue
 
 
-def test_columns_become_units_in_order() -> None:
+def test_columns_are_encoded_as_units_in_order() -> None:
     """The bytes are those of struct, contiguous."""
     rows = [(0, 91, 0), (1 << 40, 2**31 - 1, -(2**31)), (5, 6, 2**62)]
     places, sizes, codes = zip(*rows, strict=True)
@@ -16,7 +16,7 @@ def test_columns_become_units_in_order() -> None:
     assert consume_queue.decode_units(data + b"cut off").tolist() == rows
 
 
-def test_no_columns_become_no_bytes() -> None:
+def test_empty_columns_are_encoded_as_no_bytes() -> None:
     assert consume_queue.encode_units(physical_offset=[], message_size=[], tags_code=[]) == b""
     assert len(consume_queue.decode_units(b"")) == 0
 
@@ -28,7 +28,7 @@ def test_live_units_are_neither_empty_nor_pre_blank() -> None:
     assert consume_queue.is_live(units).tolist() == [True, False, False, False, False, True]
 
 
-def test_batch_columns_become_units_in_order() -> None:
+def test_batch_columns_are_encoded_as_units_in_order() -> None:
     """A unit has 46 bytes, with -1 and 0 after the record's fields."""
     rows = [(8192, 251, 0, 17, 30, 2), (1 << 40, 2**31 - 1, -5, 2**60, 2**50, 32767)]
     columns = dict(

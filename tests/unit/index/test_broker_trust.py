@@ -58,7 +58,7 @@ def end_and_time(paths: StorePaths) -> tuple[int, int]:
         log.close()
 
 
-def test_trust_is_given_when_all_is_built(paths: StorePaths) -> None:
+def test_trust_is_given_when_everything_is_built(paths: StorePaths) -> None:
     """`abort` is removed; the times of log and queues reach the last record, the index's its last key."""
     end, store_timestamp = end_and_time(paths)
     assert store_timestamp == FIRST_MS + 10 * (RECORDS - 1)
@@ -68,7 +68,7 @@ def test_trust_is_given_when_all_is_built(paths: StorePaths) -> None:
 
 
 @pytest.mark.parametrize("shard", range(SHARDS + 1))
-def test_one_shard_that_lags_is_enough_to_give_none(paths: StorePaths, shard: int) -> None:
+def test_one_lagging_shard_prevents_trust(paths: StorePaths, shard: int) -> None:
     """The key index, which is the last shard, counts as the others; no file is changed."""
     end, store_timestamp = end_and_time(paths)
     marks = Marks.open_to_write(paths.marks, DiskStorage(), shards=SHARDS + 1, term=0)
@@ -85,7 +85,7 @@ def test_marks_beyond_the_log_give_no_trust(paths: StorePaths) -> None:
     assert not give_trust(paths, end - 200, store_timestamp=store_timestamp, storage=DiskStorage())
 
 
-def test_trust_is_withdrawn_whole(paths: StorePaths) -> None:
+def test_withdrawing_trust_zeroes_both_times(paths: StorePaths) -> None:
     """Both times are zero: a single one would make a broker lose index files."""
     end, store_timestamp = end_and_time(paths)
     give_trust(paths, end, store_timestamp=store_timestamp, storage=DiskStorage())
@@ -93,7 +93,7 @@ def test_trust_is_withdrawn_whole(paths: StorePaths) -> None:
     assert times(paths) == [store_timestamp, 0, 0]
 
 
-def test_the_abort_file_is_a_new_one_each_time(paths: StorePaths) -> None:
+def test_the_abort_file_is_recreated_at_each_start(paths: StorePaths) -> None:
     """The writer's journal of batches identifies its run by the file."""
     before = paths.abort.stat().st_ino
     kept = paths.abort.open()  # so that the inode number is not reused

@@ -37,7 +37,7 @@ def content(folder: Path) -> dict[str, bytes]:
     return {path.name.lstrip("0") or "0": path.read_bytes() for path in sorted(folder.iterdir())}
 
 
-def test_unit_n_lies_at_byte_20_n_over_the_edges_of_files(tmp_path: Path) -> None:
+def test_unit_n_is_stored_at_byte_20_n_across_files(tmp_path: Path) -> None:
     """25 units are in files of ten."""
     assert simple(tmp_path).build(requests(*((100 * i, i) for i in range(25)))) == []
     data = b"".join(content(tmp_path).values())
@@ -50,7 +50,7 @@ def test_a_queue_that_begins_above_zero_has_a_pre_blank_head_in_its_first_file(t
     assert content(tmp_path) == {"200": (BLANK * 3 + unit(5000, 13) + unit(5100, 14)).ljust(200, b"\0")}
 
 
-def test_a_first_file_that_a_killed_builder_left_empty_is_begun_again(tmp_path: Path) -> None:
+def test_an_empty_first_file_of_a_killed_builder_is_rewritten(tmp_path: Path) -> None:
     """The builder was killed between creating the file and its pre-blank head: the queue still begins above zero."""
     MappedFileQueue(tmp_path, 200, DiskStorage()).create_file(200)
     assert simple(tmp_path).build(requests((5000, 13))) == []
@@ -58,21 +58,21 @@ def test_a_first_file_that_a_killed_builder_left_empty_is_begun_again(tmp_path: 
 
 
 @pytest.mark.parametrize("first", [-1, -(1 << 62), (1 << 63) - 1, 1 << 59])
-def test_a_queue_does_not_begin_at_an_offset_that_no_file_can_hold(tmp_path: Path, first: int) -> None:
+def test_a_first_queue_offset_that_no_file_can_hold_is_reported(tmp_path: Path, first: int) -> None:
     """A flipped high bit in a queue's first record must not create a file that no process can load."""
     oddities = simple(tmp_path).build(requests((0, first), (100, 1), (200, 2)))
     assert content(tmp_path)["0"][:60] == BLANK + unit(100, 1) + unit(200, 2)
     assert [(odd.reason, odd.queue_offset) for odd in oddities] == [("QUEUE_OFFSET", first)]
 
 
-def test_a_run_that_comes_from_below_zero_is_built_from_zero_on(tmp_path: Path) -> None:
+def test_records_with_negative_queue_offsets_get_no_units(tmp_path: Path) -> None:
     """The consecutive queue offsets start below zero."""
     oddities = simple(tmp_path).build(requests((0, -2), (100, -1), (200, 0), (300, 1)))
     assert content(tmp_path)["0"][:60] == unit(200, 0) + unit(300, 1) + bytes(20)
     assert [odd.reason for odd in oddities] == ["QUEUE_OFFSET"]
 
 
-def test_a_hole_gets_pre_blank_units_and_is_told(tmp_path: Path) -> None:
+def test_a_hole_gets_pre_blank_units_and_is_reported(tmp_path: Path) -> None:
     """Records 1 and 2 are damaged: their units are blank, and the numbering stays."""
     builder = simple(tmp_path)
     oddities = builder.build(requests((0, 0), (300, 3)))
@@ -80,7 +80,7 @@ def test_a_hole_gets_pre_blank_units_and_is_told(tmp_path: Path) -> None:
     assert [(odd.reason, odd.queue_offset) for odd in oddities] == [("QUEUE_HOLE", 3)]
 
 
-def test_a_hole_too_wide_for_its_bytes_is_damage_and_builds_nothing(tmp_path: Path) -> None:
+def test_an_impossibly_wide_hole_is_reported_and_gets_no_units(tmp_path: Path) -> None:
     """Between two records 200 bytes apart at most two can be missing: the queue offset itself is wrong."""
     builder = simple(tmp_path)
     oddities = builder.build(requests((0, 0), (200, 1 << 60), (300, 1)))
@@ -88,7 +88,7 @@ def test_a_hole_too_wide_for_its_bytes_is_damage_and_builds_nothing(tmp_path: Pa
     assert [odd.reason for odd in oddities] == ["QUEUE_OFFSET"]
 
 
-def test_numbering_that_began_anew_is_appended_as_the_peer_does(tmp_path: Path) -> None:
+def test_restarted_queue_offsets_are_appended_as_in_rocketmq(tmp_path: Path) -> None:
     """Queue offset 0 is exempt from the order check; the following records are duplicates (docs/format.md §4)."""
     builder = simple(tmp_path)
     builder.build(requests((0, 0), (100, 1)))
@@ -129,7 +129,7 @@ def test_a_batch_queue_appends_units_wherever_their_queue_offsets_are(tmp_path: 
     assert content(tmp_path) == {"0": units[0] + units[1], "92": units[2] + bytes(46)}
 
 
-def test_a_batch_of_no_messages_gets_no_unit_and_is_told(tmp_path: Path) -> None:
+def test_a_batch_without_messages_gets_no_unit_and_is_reported(tmp_path: Path) -> None:
     """A unit of size zero would end the queue for every reader."""
     files = MappedFileQueue(tmp_path, 460, DiskStorage())
     made = requests((0, 0), (100, 1), (200, 1))
@@ -139,7 +139,7 @@ def test_a_batch_of_no_messages_gets_no_unit_and_is_told(tmp_path: Path) -> None
     assert content(tmp_path)["0"][92:] == bytes(460 - 92)
 
 
-def test_a_batch_queue_goes_on_behind_its_mark(tmp_path: Path) -> None:
+def test_a_batch_queue_is_rewritten_from_its_mark(tmp_path: Path) -> None:
     """Units at or above the mark are written again at the same position."""
     rows = [(100 * i, i) for i in range(9)]
     for folder, mark in (("one", None), ("two", 400)):

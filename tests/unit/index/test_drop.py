@@ -39,7 +39,7 @@ def rebuild(root: Path) -> None:
     forget_dropped(paths)
 
 
-def test_killed_anywhere_a_rebuild_gives_the_same_bytes(built: Path, tmp_path: Path) -> None:
+def test_a_drop_killed_at_any_step_still_rebuilds_the_same_bytes(built: Path, tmp_path: Path) -> None:
     """The files keep their sizes, though the folders that showed the sizes are already gone."""
     wanted = queue_files(built), index_contents(built)
     step = 0
@@ -56,7 +56,7 @@ def test_killed_anywhere_a_rebuild_gives_the_same_bytes(built: Path, tmp_path: P
     assert step >= 3
 
 
-def test_killed_while_it_builds_a_rebuild_begins_anew(built: Path) -> None:
+def test_a_killed_rebuild_starts_over(built: Path) -> None:
     """Partly or wrongly built files do not stay."""
     wanted = queue_files(built)
     drop_built(StorePaths(built), DiskStorage(), queues=True, index=True)
@@ -67,7 +67,7 @@ def test_killed_while_it_builds_a_rebuild_begins_anew(built: Path) -> None:
     assert queue_files(built) == wanted
 
 
-def test_only_what_was_asked_for_goes(built: Path) -> None:
+def test_a_drop_removes_only_the_requested_files(built: Path) -> None:
     """Readers see no messages while the marks are back at the log's start."""
     paths = StorePaths(built)
     drop_built(paths, DiskStorage(), queues=False, index=True)
@@ -80,8 +80,8 @@ def test_only_what_was_asked_for_goes(built: Path) -> None:
     marks.close()
 
 
-def test_a_running_pipeline_is_not_disturbed(built: Path) -> None:
-    """Its lock shows that it runs."""
+def test_a_drop_is_refused_while_the_pipeline_runs(built: Path) -> None:
+    """The lock of the pipeline shows that it runs."""
     plan = plan_of(built)
     with (
         own_indexer(plan, DiskStorage()),

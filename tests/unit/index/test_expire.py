@@ -62,7 +62,9 @@ def queue(request: pytest.FixtureRequest, tmp_path: Path) -> Queue:
     ("log_min", "left"),
     [(0, [0, 1, 2]), (400, [0, 1, 2]), (401, [1, 2]), (900, [1, 2]), (901, [2]), (1_000_000, [2])],
 )
-def test_a_file_goes_once_its_last_unit_points_below_the_minimum(queue: Queue, log_min: int, left: list[int]) -> None:
+def test_a_queue_file_expires_when_its_last_unit_points_below_the_minimum(
+    queue: Queue, log_min: int, left: list[int]
+) -> None:
     """The file with the queue's last unit is kept, because it preserves the numbering."""
     queue.put_units(13)
     assert queue.expire(log_min) == left
@@ -70,7 +72,7 @@ def test_a_file_goes_once_its_last_unit_points_below_the_minimum(queue: Queue, l
 
 
 @pytest.mark.parametrize("end", [10, 15])
-def test_a_full_last_file_keeps_the_numbers(queue: Queue, end: int) -> None:
+def test_the_last_queue_file_is_kept_even_if_full(queue: Queue, end: int) -> None:
     queue.put_units(end)
     assert queue.expire(1_000_000) == [end // UNITS_A_FILE - 1]
 
@@ -87,14 +89,16 @@ def test_an_empty_last_file_does_not_count_as_the_last(queue: Queue, length: str
     assert (queue.folder / file_name(queue.file_size)).read_bytes().startswith(queue.unit(5))
 
 
-def test_one_file_and_none_stay_as_they_are(queue: Queue) -> None:
+def test_a_single_queue_file_never_expires(queue: Queue) -> None:
     assert queue.expire(5) == []
     queue.put_units(3)
     assert queue.expire(1_000_000) == [0]
 
 
 @pytest.mark.parametrize(("log_min", "left"), [(300, [0, 1]), (301, [1])])
-def test_pre_blank_units_at_a_files_end_do_not_tell_its_age(tmp_path: Path, log_min: int, left: list[int]) -> None:
+def test_pre_blank_units_at_a_files_end_do_not_determine_its_expiry(
+    tmp_path: Path, log_min: int, left: list[int]
+) -> None:
     """They fill a hole and point at 0; the units before the hole are decisive."""
     queue = Queue(tmp_path / "queue", batch=False)
     queue.put(0, *(queue.unit(number) for number in range(4)), PRE_BLANK)
@@ -102,7 +106,7 @@ def test_pre_blank_units_at_a_files_end_do_not_tell_its_age(tmp_path: Path, log_
     assert queue.expire(log_min) == left
 
 
-def test_a_file_of_pre_blank_units_goes(tmp_path: Path) -> None:
+def test_a_queue_file_of_pre_blank_units_expires(tmp_path: Path) -> None:
     """It never held a message."""
     queue = Queue(tmp_path / "queue", batch=False)
     queue.put(0, *[PRE_BLANK] * UNITS_A_FILE)

@@ -51,7 +51,7 @@ def look_up(folder: Path, key: str) -> list[int]:
     return found
 
 
-def test_every_key_is_found_over_the_edges_of_files(tmp_path: Path) -> None:
+def test_every_key_is_found_across_index_files(tmp_path: Path) -> None:
     """There are 100 records with two keys each, and 39 keys a file: entry 0 is unused (docs/format.md §6)."""
     buffer, rows, places = walk(100)
     index = open_index(tmp_path)
@@ -64,7 +64,7 @@ def test_every_key_is_found_over_the_edges_of_files(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("step", [1, 3, 7, 50])
-def test_files_do_not_depend_on_how_much_is_appended_at_once(tmp_path: Path, step: int) -> None:
+def test_index_files_do_not_depend_on_the_append_size(tmp_path: Path, step: int) -> None:
     """Few slots are written one by one, many in runs of pages: the bytes are the same."""
     buffer, rows, _ = walk(100)
     open_index(tmp_path / "one").append(hash_rows(buffer, rows))
@@ -75,7 +75,7 @@ def test_files_do_not_depend_on_how_much_is_appended_at_once(tmp_path: Path, ste
     assert contents[0] == contents[1]
 
 
-def test_many_slots_at_once_are_right(tmp_path: Path) -> None:
+def test_keys_appended_to_a_wide_slot_table_are_found(tmp_path: Path) -> None:
     """A wide slot table is written in runs with gaps between them."""
     buffer, rows, places = walk(300)
     index = KeyIndex(tmp_path, slots=200_000, entries=1000, storage=DiskStorage())
@@ -106,7 +106,7 @@ def test_a_builder_killed_between_slots_and_header_is_repaired(tmp_path: Path) -
     assert path.read_bytes() == whole
 
 
-def test_truncation_drops_files_that_know_cut_records_and_says_where_to_go_on(tmp_path: Path) -> None:
+def test_truncation_drops_index_files_of_cut_records_and_returns_the_resume_offset(tmp_path: Path) -> None:
     """Building from that position gives the same index as one that never had the cut records."""
     buffer, rows, places = walk(100)
     index = open_index(tmp_path / "a")
@@ -138,7 +138,7 @@ def test_truncation_does_not_stop_at_an_empty_newest_file(tmp_path: Path) -> Non
     assert look_up(tmp_path, "only69") == [places[69]]
 
 
-def test_names_of_files_ascend_even_when_made_in_one_millisecond(tmp_path: Path) -> None:
+def test_index_file_names_ascend_even_within_one_millisecond(tmp_path: Path) -> None:
     """A name is 17 digits of local time, at least one millisecond after the previous one."""
     buffer, rows, _ = walk(100)
     open_index(tmp_path).append(hash_rows(buffer, rows))
@@ -147,21 +147,21 @@ def test_names_of_files_ascend_even_when_made_in_one_millisecond(tmp_path: Path)
     assert names == sorted(set(names))
 
 
-def test_files_of_another_size_are_refused(tmp_path: Path) -> None:
+def test_index_files_of_another_size_are_refused(tmp_path: Path) -> None:
     """The numbers of slots and entries are settings that the files do not contain."""
     (tmp_path / "20260101000000000").write_bytes(bytes(file_size(SLOTS, ENTRIES) + 20))
     with pytest.raises(StoreContradictionError):
         open_index(tmp_path)
 
 
-def test_a_file_cut_off_at_birth_is_removed(tmp_path: Path) -> None:
-    """A crash at its creation leaves it empty."""
+def test_an_empty_index_file_is_removed(tmp_path: Path) -> None:
+    """A crash during its creation leaves it empty."""
     (tmp_path / "20260101000000000").write_bytes(b"")
     open_index(tmp_path)
     assert index_files(tmp_path) == []
 
 
-def test_a_new_file_begins_where_the_full_one_ended(tmp_path: Path) -> None:
+def test_a_new_index_file_continues_from_the_full_one(tmp_path: Path) -> None:
     """Its first time difference counts from the old file's end, its header from the entry (docs/format.md §6)."""
     buffer, rows, _ = walk(25)
     rows["store_timestamp"] = 1_700_000_000_000 + 3000 * np.arange(25)
@@ -181,7 +181,7 @@ def test_a_new_file_begins_where_the_full_one_ended(tmp_path: Path) -> None:
     assert first_entry["time_difference"] == 0
 
 
-def test_files_of_expired_records_go_but_never_the_newest(tmp_path: Path) -> None:
+def test_index_files_of_expired_records_are_deleted_except_the_newest(tmp_path: Path) -> None:
     """The physical offset of a file's last record decides; keys of existing records are still found."""
     buffer, rows, places = walk(100)
     index = open_index(tmp_path)

@@ -8,7 +8,7 @@ from tidemark.index.ledger import Ledger, ledger_path, read_ledger
 from tidemark.store.storage import DiskStorage
 
 
-def test_a_place_is_told_once_whoever_tells_it(tmp_path: Path) -> None:
+def test_the_same_damage_is_recorded_once_by_all_shards(tmp_path: Path) -> None:
     """Rebuilds and other shards read the same damage again."""
     first = Ledger(tmp_path, 0, DiskStorage())
     assert first.record(physical_offset=500, size=100, reason="MAGIC")
@@ -19,7 +19,7 @@ def test_a_place_is_told_once_whoever_tells_it(tmp_path: Path) -> None:
     ]
 
 
-def test_places_come_in_physical_order_from_all_shards(tmp_path: Path) -> None:
+def test_ledger_entries_of_all_shards_are_in_physical_order(tmp_path: Path) -> None:
     """Readers see one ledger."""
     Ledger(tmp_path, 1, DiskStorage()).record(physical_offset=9, size=1, reason="MAGIC")
     Ledger(tmp_path, 0, DiskStorage()).record(
@@ -30,7 +30,7 @@ def test_places_come_in_physical_order_from_all_shards(tmp_path: Path) -> None:
     assert (entries[0]["topic"], entries[0]["queue_id"], entries[0]["queue_offset"]) == ("t", 3, 8)
 
 
-def test_a_line_cut_off_by_a_crash_does_not_spoil_the_next(tmp_path: Path) -> None:
+def test_a_torn_ledger_line_does_not_damage_the_next(tmp_path: Path) -> None:
     """The torn line is skipped, and the next entry starts on a new line."""
     Ledger(tmp_path, 0, DiskStorage()).record(physical_offset=5, size=1, reason="MAGIC")
     path = ledger_path(tmp_path, 0)
@@ -39,8 +39,8 @@ def test_a_line_cut_off_by_a_crash_does_not_spoil_the_next(tmp_path: Path) -> No
     assert [entry["physical_offset"] for entry in read_ledger(tmp_path)] == [5, 9]
 
 
-def test_lines_that_are_no_entries_do_not_spoil_the_others(tmp_path: Path) -> None:
-    """It is other JSON: readers need an entry's position, and metrics its reason."""
+def test_invalid_ledger_lines_are_skipped(tmp_path: Path) -> None:
+    """The lines are other JSON: readers need an entry's position, and metrics its reason."""
     Ledger(tmp_path, 0, DiskStorage()).record(physical_offset=5, size=1, reason="MAGIC")
     path = ledger_path(tmp_path, 0)
     junk = b'7\n[]\nnull\n{}\n{"physical_offset": "5", "size": 1, "reason": "MAGIC"}\n{"physical_offset": 6}\n'

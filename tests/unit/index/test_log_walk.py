@@ -44,7 +44,7 @@ def overwrite(folder: Path, at: int, data: bytes) -> None:
 
 
 @pytest.mark.parametrize("chunk", [200, 256, 1000, 4096, 1 << 16])
-def test_every_record_is_seen_once_in_order_whatever_the_chunk(tmp_path: Path, chunk: int) -> None:
+def test_a_walk_returns_every_record_once_for_any_chunk_size(tmp_path: Path, chunk: int) -> None:
     """Chunks cut records and rolls end files; no record is lost or repeated."""
     placed = make_log(tmp_path)
     seen, damages, end = walk_all(tmp_path, floor=0, chunk=chunk)
@@ -88,7 +88,7 @@ def test_a_bad_record_above_the_floor_ends_the_log(tmp_path: Path, byte: int, re
 @pytest.mark.parametrize(
     ("byte", "reason"), [(4, "MAGIC"), (0, "LENGTH"), (30, "POSITION"), (90, "BODY_CRC"), (87, "LENGTH")]
 )
-def test_a_bad_record_below_the_floor_is_told_and_the_log_behind_it_is_read(
+def test_a_bad_record_below_the_floor_is_reported_and_the_walk_continues(
     tmp_path: Path, byte: int, reason: str
 ) -> None:
     """Damage is reported with its position, size and reason; nothing else is lost."""
@@ -111,7 +111,7 @@ def test_a_damaged_blank_record_costs_only_the_rest_of_its_file(tmp_path: Path) 
     assert damages == [Damage(last_of_first, FILE_SIZE - last_of_first, "MAGIC")]
 
 
-def test_stale_bytes_behind_the_end_are_not_taken_for_records(tmp_path: Path) -> None:
+def test_stale_records_after_the_end_are_not_returned(tmp_path: Path) -> None:
     """A whole record of an older generation, right but for its position, ends the log."""
     placed = make_log(tmp_path, count=5)
     overwrite(tmp_path, end_of(placed), placed[2].data)
@@ -137,7 +137,7 @@ def test_a_log_that_begins_above_zero_is_read_from_its_first_file(tmp_path: Path
     assert walk_all(tmp_path, floor=0)[0] == [record.physical_offset for record in placed]
 
 
-def test_a_walk_goes_on_at_the_minimum_when_files_expire_under_it(tmp_path: Path) -> None:
+def test_a_walk_continues_at_the_minimum_when_files_expire(tmp_path: Path) -> None:
     """No damage is reported, no file is skipped, and a part reports that the range is done."""
     placed = make_log(tmp_path)
     files = sorted(tmp_path.iterdir())
@@ -158,7 +158,7 @@ def test_a_walk_goes_on_at_the_minimum_when_files_expire_under_it(tmp_path: Path
     assert seen == [record.physical_offset for record in placed if record.physical_offset >= 2 * FILE_SIZE]
 
 
-def test_a_log_without_a_record_behind_its_minimum_is_walked_to_it(tmp_path: Path) -> None:
+def test_an_empty_log_is_walked_to_its_minimum(tmp_path: Path) -> None:
     """A follower reaches the committed offset even if no record is left below it."""
     (tmp_path / f"{2 * FILE_SIZE:020d}").write_bytes(bytes(FILE_SIZE))
     walk = LogWalk(MappedFileQueue(tmp_path, FILE_SIZE), 0, Checker())

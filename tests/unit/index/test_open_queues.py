@@ -65,7 +65,7 @@ class Store:
 
 
 @given(st.lists(st.lists(records, max_size=12), max_size=5))
-def test_the_bytes_are_those_of_one_queue_at_a_time(drawn: list[list[tuple[int, int, int]]]) -> None:
+def test_open_queues_write_the_same_bytes_as_one_queue_at_a_time(drawn: list[list[tuple[int, int, int]]]) -> None:
     """The rows have holes, duplicates, restarts and damaged records, and cross the edges of files."""
     with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as other:
         stores = Store(Path(one), at_once=True), Store(Path(other), at_once=False)
@@ -75,7 +75,7 @@ def test_the_bytes_are_those_of_one_queue_at_a_time(drawn: list[list[tuple[int, 
         assert stores[0].outcome() == stores[1].outcome()
 
 
-def test_what_simply_goes_on_needs_no_builder_by_itself(tmp_path: Path) -> None:
+def test_consecutive_rows_need_no_builder_of_their_own(tmp_path: Path) -> None:
     """This applies from the second part on; a damaged record or a hole needs its own builder."""
     store = Store(tmp_path, at_once=True)
     plain = [[(queue, 1, 0) for queue in (0, 1, 0, 2, 0)] for _ in range(3)]

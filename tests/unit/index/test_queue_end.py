@@ -43,7 +43,7 @@ def write(folder: Path, units: NDArray[np.void]) -> Path:
 
 
 @pytest.mark.parametrize("batch", [False, True])
-def test_every_length_is_found(tmp_path: Path, batch: bool) -> None:
+def test_the_end_of_a_queue_of_any_length_is_found(tmp_path: Path, batch: bool) -> None:
     """The writer and the reader of queues agree."""
     size = (batch_consume_queue if batch else consume_queue).UNIT_SIZE
     find = find_batch_end if batch else find_simple_end
@@ -57,7 +57,7 @@ def test_every_length_is_found(tmp_path: Path, batch: bool) -> None:
 
 
 @pytest.mark.parametrize("filled", [BLANK, BLANK + 1, 150, 1_000, 3_100])
-def test_a_pre_blank_head_is_no_unit_of_a_reader(tmp_path: Path, filled: int) -> None:
+def test_a_reader_does_not_count_a_pre_blank_head(tmp_path: Path, filled: int) -> None:
     """The writer of queues counts pre-blank units; a reader finds no unit if there are only pre-blank ones."""
     folder = write(tmp_path / "queue", units_of(filled, batch=False, blank=BLANK))
     files = MappedFileQueue(folder, UNITS * consume_queue.UNIT_SIZE)
@@ -66,8 +66,8 @@ def test_a_pre_blank_head_is_no_unit_of_a_reader(tmp_path: Path, filled: int) ->
     files.close()
 
 
-def test_a_long_pre_blank_head(tmp_path: Path) -> None:
-    """It is longer than the block that is examined together."""
+def test_a_reader_skips_a_long_pre_blank_head(tmp_path: Path) -> None:
+    """The head is longer than the block that is examined together."""
     for blank, filled in ((500, 501), (2_999, 3_000), (3_000, 3_001), (4_000, 4_300), (500, 500)):
         folder = write(tmp_path / f"{blank}-{filled}", units_of(filled, batch=False, blank=blank))
         found = UnitRun(folder, batch=False).end_below(1 << 62)
@@ -75,7 +75,7 @@ def test_a_long_pre_blank_head(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("filled", [100, 5_000])
-def test_what_stands_behind_a_hole_is_not_reached(tmp_path: Path, filled: int) -> None:
+def test_a_queue_ends_before_a_zeroed_hole(tmp_path: Path, filled: int) -> None:
     """A page in a short queue never reached the disk: the queue ends before it."""
     units = units_of(filled, batch=False)
     units[40:60] = 0

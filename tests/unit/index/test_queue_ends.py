@@ -13,7 +13,7 @@ from tidemark.store.paths import StorePaths
 
 
 @pytest.mark.parametrize("how", DAMAGES)
-def test_a_damaged_file_leaves_the_other_queues_ends_as_they_are(tmp_path: Path, how: str) -> None:
+def test_a_damaged_file_does_not_change_the_ends_of_other_queues(tmp_path: Path, how: str) -> None:
     root = make_store(tmp_path / "store")
     build(plan_of(root, **SETTINGS))
     paths = StorePaths(root)

@@ -17,7 +17,7 @@ ROWS = [(100 * i, i) for i in range(25)]
 
 
 @pytest.mark.parametrize("keep", range(26))
-def test_what_is_left_of_a_queue_equals_a_rebuild(tmp_path: Path, keep: int) -> None:
+def test_a_truncated_queue_equals_a_rebuild(tmp_path: Path, keep: int) -> None:
     """The log is cut at every unit, including the edges of files."""
     simple(tmp_path / "cut").build(requests(*ROWS))
     files = MappedFileQueue(tmp_path / "cut", 200, DiskStorage())
@@ -29,7 +29,7 @@ def test_what_is_left_of_a_queue_equals_a_rebuild(tmp_path: Path, keep: int) -> 
 
 
 @pytest.mark.parametrize("keep", range(10))
-def test_what_is_left_of_a_batch_queue_equals_a_rebuild(tmp_path: Path, keep: int) -> None:
+def test_a_truncated_batch_queue_equals_a_rebuild(tmp_path: Path, keep: int) -> None:
     """The units have 46 bytes, two a file."""
     for folder, rows in (("cut", ROWS[:9]), ("built", ROWS[:keep])):
         (tmp_path / folder).mkdir()
@@ -46,7 +46,7 @@ def test_truncating_an_empty_folder_does_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("hole", [(0, 40), (60, 100), (100, 180)])
-def test_units_behind_a_hole_go_too(tmp_path: Path, hole: tuple[int, int]) -> None:
+def test_truncation_removes_units_after_a_hole(tmp_path: Path, hole: tuple[int, int]) -> None:
     """After a power cut pages may be missing between existing units: no unit of a cut record may stay after them."""
     simple(tmp_path / "cut").build(requests(*ROWS))
     files = MappedFileQueue(tmp_path / "cut", 200, DiskStorage())
@@ -56,7 +56,7 @@ def test_units_behind_a_hole_go_too(tmp_path: Path, hole: tuple[int, int]) -> No
     assert all(int.from_bytes(kept[at : at + 8], "big") < 2100 for at in range(0, 200, 20))
 
 
-def test_a_file_without_units_goes(tmp_path: Path) -> None:
+def test_truncation_deletes_a_queue_file_without_units(tmp_path: Path) -> None:
     """It was created for a unit that never reached the disk."""
     simple(tmp_path).build(requests(*ROWS[:10]))
     files = MappedFileQueue(tmp_path, 200, DiskStorage())
@@ -65,7 +65,7 @@ def test_a_file_without_units_goes(tmp_path: Path) -> None:
     assert files.starts == [0]
 
 
-def test_blank_units_that_stood_before_a_cut_one_go_with_it(tmp_path: Path) -> None:
+def test_truncation_removes_pre_blank_units_before_a_cut_unit(tmp_path: Path) -> None:
     """Only the next record reveals a hole: without it a rebuild creates neither blank units nor a file for them."""
     for folder, rows in (("cut", [(0, 0), (2000, 13)]), ("built", [(0, 0)]), ("head", [(2000, 13)])):
         simple(tmp_path / folder).build(requests(*rows))
@@ -75,7 +75,7 @@ def test_blank_units_that_stood_before_a_cut_one_go_with_it(tmp_path: Path) -> N
     assert content(tmp_path / "head") == {}
 
 
-def test_what_was_never_written_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_truncation_does_not_read_holes_in_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A hole of six megabytes follows a few units; a unit far after it is still removed."""
     size = 6_000_000
     simple(tmp_path / "cut", file_size=size).build(requests(*ROWS))

@@ -44,12 +44,12 @@ def test_a_service_is_stopped_by_sigterm(tmp_path: Path) -> None:
     assert service.last_lines() == ["READY", "BYE"]
 
 
-def test_a_stubborn_service_is_killed_after_the_bound(tmp_path: Path) -> None:
+def test_a_service_that_ignores_sigterm_is_killed_after_the_limit(tmp_path: Path) -> None:
     """A stop always ends."""
     assert _start(tmp_path, "stubborn").stop(0.2) == -signal.SIGKILL
 
 
-def test_a_service_that_fails_leaves_its_reason(tmp_path: Path) -> None:
+def test_a_failed_service_has_its_exit_status_and_last_lines(tmp_path: Path) -> None:
     """The reason is the exit status and the end of its log."""
     service = _start(tmp_path, "fail")
     assert service.wait(10) == 1

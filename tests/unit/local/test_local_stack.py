@@ -14,7 +14,7 @@ from tidemark.local import local_stack
 from tidemark.local.local_stack import QUERY, WRITER, LocalStack, ServiceDiedError, free_port, require_free_port
 
 
-def test_a_port_in_use_is_told_before_anything_starts(tmp_path: Path) -> None:
+def test_a_port_in_use_is_reported_before_any_service_starts(tmp_path: Path) -> None:
     """No file or folder is left."""
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
@@ -26,7 +26,7 @@ def test_a_port_in_use_is_told_before_anything_starts(tmp_path: Path) -> None:
     require_free_port(free_port(), "writer")
 
 
-def test_serve_says_which_port_is_taken_and_fails(tmp_path: Path) -> None:
+def test_serve_reports_the_port_in_use_and_fails(tmp_path: Path) -> None:
     """It prints one line and exits with 1."""
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
@@ -38,7 +38,7 @@ def test_serve_says_which_port_is_taken_and_fails(tmp_path: Path) -> None:
     assert f"port {port}, for the writer, cannot be used" in result.output
 
 
-def test_only_kinds_of_files_that_do_not_exist_get_small_sizes(tmp_path: Path) -> None:
+def test_only_new_kinds_of_files_get_small_sizes(tmp_path: Path) -> None:
     """Existing files keep their own sizes, and nothing is passed."""
     stack = LocalStack(tmp_path)
     assert stack._settings().items() >= {**local_stack.NEW_LOG_SIZES, **local_stack.NEW_INDEX_SIZES}.items()
@@ -49,13 +49,13 @@ def test_only_kinds_of_files_that_do_not_exist_get_small_sizes(tmp_path: Path) -
     assert not settings.keys() & local_stack.NEW_LOG_SIZES.keys()
 
 
-def test_a_new_store_has_rocketmqs_sizes_where_they_are_wanted(tmp_path: Path) -> None:
+def test_a_new_store_has_rocketmqs_sizes_with_small_new_files_off(tmp_path: Path) -> None:
     """Nothing is passed, so the services use their defaults."""
     settings = LocalStack(tmp_path, small_new_files=False)._settings()
     assert not settings.keys() & (local_stack.NEW_LOG_SIZES.keys() | local_stack.NEW_INDEX_SIZES.keys())
 
 
-def test_a_size_that_the_environment_gives_is_the_services(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_size_in_the_environment_is_passed_to_the_services(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every setting of the user is passed on."""
     monkeypatch.setenv("TIDEMARK_COMMIT_LOG_SEGMENT_SIZE_BYTES", "1048576")
     settings = LocalStack(tmp_path)._settings()
@@ -63,7 +63,7 @@ def test_a_size_that_the_environment_gives_is_the_services(tmp_path: Path, monke
     assert settings.keys() >= local_stack.NEW_INDEX_SIZES.keys()
 
 
-def test_metrics_are_off_unless_somebody_says_where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_metrics_are_off_without_an_address_setting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two stacks on one machine would compete for the ports."""
     for name in local_stack.NO_METRICS:
         monkeypatch.delenv(name, raising=False)
@@ -74,7 +74,7 @@ def test_metrics_are_off_unless_somebody_says_where(tmp_path: Path, monkeypatch:
     }
 
 
-def test_a_service_that_dies_at_its_start_is_named_with_its_log(tmp_path: Path) -> None:
+def test_a_service_that_exits_at_its_start_is_reported_with_its_log(tmp_path: Path) -> None:
     """No service runs afterwards."""
     stack = LocalStack(tmp_path, services=(WRITER,), environment={"TIDEMARK_FLUSH_MODE": "sometimes"})
     with pytest.raises(ServiceDiedError, match="writer ended by itself") as raised:
@@ -92,7 +92,7 @@ def fake_java(folder: Path, version: str) -> Path:
     return folder
 
 
-def test_an_old_java_is_reported_before_anything_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_old_java_is_reported_before_any_service_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not even a folder is made."""
     monkeypatch.setenv("JAVA_HOME", str(fake_java(tmp_path / "java", "11.0.2")))
     arguments = ["serve", "--data", str(tmp_path / "data"), "--writer-port", str(free_port())]
@@ -104,7 +104,7 @@ def test_an_old_java_is_reported_before_anything_starts(tmp_path: Path, monkeypa
     assert not (tmp_path / "data").exists()
 
 
-def test_a_missing_java_is_reported_before_anything_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_java_is_reported_before_any_service_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     with pytest.raises(StoreContradictionError, match=r"cannot be started.*needs Java 17 or 21"):
         LocalStack(tmp_path / "data").start()
@@ -153,7 +153,7 @@ def test_serve_prints_the_service_that_it_waits_for(tmp_path: Path, monkeypatch:
     assert "waiting for writer for 0 s (at most 1 s); its log: " in result.output
 
 
-def test_a_service_that_dies_while_another_is_awaited_is_reported_at_once(
+def test_a_service_that_exits_while_another_is_awaited_is_reported_immediately(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The query service is awaited and would never answer; the writer has died meanwhile."""

@@ -19,7 +19,7 @@ class _Shown(Collector):
         return [histogram(self._buckets)]
 
 
-def test_buckets_are_cumulative_and_a_bound_belongs_to_its_own() -> None:
+def test_histogram_buckets_are_cumulative_and_include_their_bound() -> None:
     """As in Prometheus, le is inclusive, and +Inf and _count have the total."""
     buckets = Buckets("tidemark_group_commit_batches")
     for value in (1, 2, 3, 5_000):

@@ -36,7 +36,7 @@ def test_a_taken_port_is_an_error_that_names_the_setting() -> None:
     assert raised.value.facts == {"setting": "TIDEMARK_X", "address": address}
 
 
-def test_an_empty_address_is_nowhere() -> None:
+def test_an_empty_metrics_address_disables_the_listener() -> None:
     """An address that is no literal is refused."""
     assert listen_host("") is None
     assert listen("", make_registry(), setting="TIDEMARK_X") is None

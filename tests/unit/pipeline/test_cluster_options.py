@@ -14,7 +14,7 @@ from services.indexer.pipeline.spark.job import cluster_options
     ("settings", "slots", "taken"),
     [({}, 6, "6"), ({}, None, None), ({"spark_cores_max": 8}, 6, "8"), ({"spark_cores_max": 8}, None, "8")],
 )
-def test_followers_take_the_slots_that_they_fill_and_a_drain_all(
+def test_followers_use_the_cores_they_need_and_a_drain_uses_all(
     settings: dict[str, Any], slots: int | None, taken: str | None
 ) -> None:
     """This holds unless a number is configured."""
@@ -22,7 +22,7 @@ def test_followers_take_the_slots_that_they_fill_and_a_drain_all(
 
 
 @pytest.mark.parametrize("timeout_ms", [2_000, 20_000, 120_000])
-def test_an_executor_is_looked_at_more_often_than_it_may_be_silent(timeout_ms: int) -> None:
+def test_executor_checks_are_more_frequent_than_the_executor_timeout(timeout_ms: int) -> None:
     """Otherwise Spark refuses to start; its own limit of a heartbeat is spark.network.timeout, 120 s."""
     options = cluster_options(PipelineSettings(spark_executor_timeout_ms=timeout_ms), 6)
     silent, beat, look = (

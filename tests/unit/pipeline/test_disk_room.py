@@ -37,7 +37,7 @@ def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> EpochPlan:
     return plan
 
 
-def test_the_pipeline_waits_until_the_disk_takes_a_file_and_leaves_none(plan: EpochPlan) -> None:
+def test_wait_for_room_ends_when_a_file_can_be_written_and_leaves_none(plan: EpochPlan) -> None:
     disk = FullDisk(refusals=3)
     assert wait_for_room(plan, disk, threading.Event())
     assert disk.refusals == 0
@@ -61,5 +61,5 @@ def test_a_stop_ends_the_wait_on_a_disk_that_stays_full(plan: EpochPlan) -> None
         (OSError(5, "Input/output error"), False),
     ],
 )
-def test_a_full_disk_is_recognised_in_failures_of_tasks_and_of_spark(error: Exception, expected: bool) -> None:
+def test_a_full_disk_is_recognised_in_task_and_spark_failures(error: Exception, expected: bool) -> None:
     assert is_disk_full(error) is expected

@@ -62,7 +62,9 @@ def indexed(root: Path) -> list[int]:
     return places
 
 
-def test_shards_that_share_a_walk_build_what_each_builds_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_shards_that_share_a_walk_build_the_same_files_as_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """They start at different positions: the slower one catches up first, then both take every part of one walk.
 
     Keys that are held back over several parts are written at the end of a part.
@@ -96,7 +98,7 @@ def test_shards_that_share_a_walk_build_what_each_builds_alone(tmp_path: Path, m
     assert index_contents(tmp_path / "together") == index_contents(tmp_path / "alone")
 
 
-def test_keys_that_are_held_back_are_not_told_as_built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_held_back_keys_are_not_marked_as_built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Wherever a builder is killed, the index holds all keys below its mark, and the next builder adds the rest."""
     build(keyed_log(tmp_path / "whole"))
     plan = keyed_log(tmp_path / "killed")
@@ -127,9 +129,7 @@ def test_keys_that_are_held_back_are_not_told_as_built(tmp_path: Path, monkeypat
     assert index_contents(tmp_path / "killed") == index_contents(tmp_path / "whole")
 
 
-def test_one_that_slept_before_it_published_does_not_set_the_mark_back(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_stale_builder_does_not_lower_the_mark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another builder took over meanwhile, and its mark is higher."""
     plan = keyed_log(tmp_path)
     limit = plan.limit
@@ -157,7 +157,7 @@ def test_one_that_slept_before_it_published_does_not_set_the_mark_back(
     marks.close()
 
 
-def test_an_epoch_tells_how_long_records_took_to_be_visible(tmp_path: Path) -> None:
+def test_an_epoch_reports_the_visibility_latency_of_records(tmp_path: Path) -> None:
     """Only the first row has them, one per chunk that both shards have built; the start and stop times are set."""
     plan = keyed_log(tmp_path)
     plan.paths.indexer.mkdir(parents=True)
@@ -193,7 +193,7 @@ class MeetingStorage(DiskStorage):
         super().fdatasync(descriptor)
 
 
-def test_at_the_end_the_shards_of_a_task_are_synced_beside_each_other(tmp_path: Path) -> None:
+def test_the_final_syncs_of_the_shards_of_a_task_run_concurrently(tmp_path: Path) -> None:
     """The next follower waits for the syncs, and messages wait for the next follower."""
     plan = replace(keyed_log(tmp_path), durable_interval_ms=60_000)
     plan.paths.indexer.mkdir(parents=True)
@@ -203,7 +203,7 @@ def test_at_the_end_the_shards_of_a_task_are_synced_beside_each_other(tmp_path: 
     marks.close()
 
 
-def test_who_hands_over_keys_that_go_on_does_not_say_that_all_are_synced(tmp_path: Path) -> None:
+def test_index_synced_is_not_set_at_a_hand_over_while_keys_arrive(tmp_path: Path) -> None:
     """The successor would have to revoke it in a sync that delays its first message. A quiet epoch reports it."""
     plan = replace(keyed_log(tmp_path), epoch_ms=100)
     plan.paths.indexer.mkdir(parents=True)

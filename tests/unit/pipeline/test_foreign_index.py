@@ -64,20 +64,20 @@ def assert_as_rebuilt(root: Path) -> None:
     assert index_contents(root) == index_contents(copy)
 
 
-def test_keys_that_a_broker_appended_twice_or_lost_are_made_anew(root: Path) -> None:
+def test_keys_that_a_broker_duplicated_or_lost_are_rebuilt(root: Path) -> None:
     """A killed and restarted broker indexes its last record twice, and omits records that it does not dispatch."""
     append_as_broker(root, range(OURS, 60), range(59, 65), range(80, 85))
     assert_as_rebuilt(root)
 
 
-def test_an_index_file_that_a_broker_has_destroyed_is_made_anew(root: Path) -> None:
+def test_an_index_file_that_a_broker_destroyed_is_rebuilt(root: Path) -> None:
     """After a kill it destroys the newest files and fills a new one with only some of their keys."""
     index_files(root / "index")[-1].unlink()
     append_as_broker(root, range(OURS - 2, ALL))
     assert_as_rebuilt(root)
 
 
-def test_an_index_that_a_broker_has_gone_on_with_is_kept(root: Path) -> None:
+def test_an_index_that_a_broker_continued_is_kept(root: Path) -> None:
     """Its older files stay; entries above the mark are rebuilt to the same bytes."""
     first = index_files(root / "index")[0]
     before = first.stat().st_ino

@@ -11,7 +11,7 @@ from tests.unit.pipeline.drains import DRAINS
 
 
 @pytest.mark.parametrize("name", [drain.__name__ for drain in DRAINS])
-def test_drain_in_processes(name: str) -> None:
+def test_a_local_drain_runs_in_processes(name: str) -> None:
     command = [sys.executable, "-m", "tests.unit.pipeline.drains", name]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

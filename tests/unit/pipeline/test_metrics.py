@@ -44,8 +44,8 @@ def test_epochs_add_up(tmp_path: Path) -> None:
     } <= set(lines(metrics))
 
 
-def test_a_hand_over_is_from_where_one_stopped_to_where_the_next_held_it(tmp_path: Path) -> None:
-    """It is measured per shard; a start without an earlier stop does not count, nor does a start before the stop."""
+def test_hand_over_time_is_measured_from_stop_to_next_acquire(tmp_path: Path) -> None:
+    """The time is measured per shard; a start without an earlier stop, or before that stop, is not counted."""
     metrics = PipelineMetrics(make_plan(PipelineSettings(store_root=tmp_path)))
     metrics.epoch_finished([row(0, began_s=10.0, stopped_s=20.0), row(1, began_s=10.0, stopped_s=20.0)])
     assert "tidemark_epoch_hand_over_seconds_count 0.0" in lines(metrics)

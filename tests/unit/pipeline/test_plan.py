@@ -26,7 +26,7 @@ def test_a_new_store_gets_rocketmqs_sizes(tmp_path: Path) -> None:
     assert plan.open_log().file_size == 1 << 30
 
 
-def test_sizes_follow_the_files_that_exist(tmp_path: Path) -> None:
+def test_sizes_follow_the_existing_files(tmp_path: Path) -> None:
     """A store with other sizes needs no settings; 10 slots and 40 entries make an index file of 880 bytes."""
     file_of(tmp_path / "commitlog" / f"{0:020d}", 8192)
     file_of(tmp_path / "consumequeue" / "orders" / "3" / f"{0:020d}", 400)
@@ -38,7 +38,7 @@ def test_sizes_follow_the_files_that_exist(tmp_path: Path) -> None:
     assert plan.open_log().file_size == 8192
 
 
-def test_a_size_that_was_set_and_contradicts_the_files_is_refused(tmp_path: Path) -> None:
+def test_a_configured_size_that_contradicts_the_files_is_refused(tmp_path: Path) -> None:
     """Nothing is read with a wrong size."""
     file_of(tmp_path / "commitlog" / f"{0:020d}", 8192)
     with pytest.raises(StoreContradictionError):
@@ -59,7 +59,7 @@ def test_a_queue_file_holds_whole_units(tmp_path: Path) -> None:
         ({"once": True}, [[0], [1]]),  # a drain uses all cores
     ],
 )
-def test_one_shard_of_queues_is_followed_with_the_key_index(
+def test_a_single_queue_shard_shares_a_task_with_the_key_index(
     tmp_path: Path, settings: dict[str, Any], shares: list[list[int]]
 ) -> None:
     """One process wakes up for a message, not two."""

@@ -45,7 +45,7 @@ def test_async_may_not_lose_older_messages() -> None:
     assert any(text.startswith("1 acknowledged messages are lost, 1.600") for text in texts)
 
 
-def test_another_message_at_an_acknowledged_place_is_a_loss() -> None:
+def test_another_message_at_an_acknowledged_offset_is_a_loss() -> None:
     assert len(found(SYNC, knowledge(3, 2), {**STORED, PLACES[1]: "m7"})) == 2
 
 
@@ -62,7 +62,7 @@ def test_a_hole_is_reported() -> None:
     assert found(SYNC, knowledge(3), {PLACES[0]: "m0", PLACES[2]: "m2"}) == ["simple/0 has 2 messages, but none at [1]"]
 
 
-def test_a_lost_place_may_be_given_to_another_message() -> None:
+def test_a_lost_offset_may_be_reused() -> None:
     known = knowledge(3, 2, 1.4, 0.5)
     stored = dict(list(STORED.items())[:2])
     forget(known, losses(known, stored))

@@ -8,7 +8,7 @@ from pydantic import ValidationError
 from services.indexer.query.config import QuerySettings
 
 
-def test_names_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_settings_are_read_from_their_environment_names(monkeypatch: pytest.MonkeyPatch) -> None:
     """Other programs rely on the names."""
     monkeypatch.setenv("TIDEMARK_STORE_ROOT", "/somewhere")
     monkeypatch.setenv("TIDEMARK_QUERY_LISTEN", "[::1]:99")
@@ -33,7 +33,7 @@ def test_names_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
         {"store_name": ""},
     ],
 )
-def test_contradictions_are_refused(wrong: dict[str, object]) -> None:
+def test_contradictory_settings_are_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(ValidationError):
         QuerySettings(**wrong)  # type: ignore[arg-type]
 

@@ -18,13 +18,13 @@ def _as_before() -> Iterator[None]:
     gc.set_threshold(*thresholds)
 
 
-def test_buffers_of_arrow_come_from_malloc() -> None:
+def test_arrow_buffers_come_from_malloc() -> None:
     """Its own pools would keep freed memory."""
     limit_memory()
     assert pa.default_memory_pool().backend_name == "system"
 
 
-def test_the_young_generation_is_collected_more_rarely_than_an_answer_is_made() -> None:
+def test_the_gc_threshold_is_raised_and_gc_stays_enabled() -> None:
     """A large answer makes tens of thousands of objects without a cycle."""
     limit_memory()
     assert gc.get_threshold()[0] >= 32_768

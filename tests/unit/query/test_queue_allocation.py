@@ -32,7 +32,7 @@ def peers_average(count: int, members: Sequence[str], index: int) -> list[int]:
 
 
 @given(count=st.integers(1, 60), members=MEMBERS)
-def test_averagely_is_the_peers(count: int, members: list[str]) -> None:
+def test_averagely_equals_the_rocketmq_strategy(count: int, members: list[str]) -> None:
     """Each member gets exactly the queues that a RocketMQ client would take."""
     owners = averagely(count, members)
     for index, member in enumerate(members):
@@ -40,7 +40,7 @@ def test_averagely_is_the_peers(count: int, members: list[str]) -> None:
 
 
 @given(count=st.integers(0, 60), members=MEMBERS)
-def test_averagely_is_balanced_within_one(count: int, members: list[str]) -> None:
+def test_averagely_is_balanced_within_one_queue(count: int, members: list[str]) -> None:
     """The numbers of queues of two members differ by at most one."""
     owners = averagely(count, members)
     sizes = [owners.count(member) for member in members]
@@ -49,7 +49,7 @@ def test_averagely_is_balanced_within_one(count: int, members: list[str]) -> Non
 
 
 @given(strategy=STRATEGIES, members=MEMBERS, topics=TOPICS, data=st.data())
-def test_each_queue_has_one_owner_who_subscribes_to_it(
+def test_each_queue_has_one_owner_that_subscribes_to_it(
     strategy: Strategy, members: list[str], topics: dict[str, set[int]], data: st.DataObject
 ) -> None:
     """Every queue of a subscribed topic is assigned once, and no other queue."""
@@ -68,7 +68,9 @@ def test_each_queue_has_one_owner_who_subscribes_to_it(
 
 
 @given(members=MEMBERS, count=st.integers(1, 60), data=st.data())
-def test_only_the_leavers_queues_move_on_the_ring(members: list[str], count: int, data: st.DataObject) -> None:
+def test_only_the_queues_of_the_leaving_member_move_on_the_ring(
+    members: list[str], count: int, data: st.DataObject
+) -> None:
     """With consistent hash, a remaining member keeps every queue."""
     leaver = data.draw(st.sampled_from(members))
     staying = [member for member in members if member != leaver] or ["next"]
@@ -78,12 +80,12 @@ def test_only_the_leavers_queues_move_on_the_ring(members: list[str], count: int
     assert all(now == then for then, now in zip(before, after, strict=True) if then != leaver)
 
 
-def test_a_place_on_the_ring_is_the_head_of_the_md5() -> None:
+def test_a_ring_position_is_the_head_of_the_md5() -> None:
     """RFC 1321, A.5: MD5 ("abc") = 900150983cd24fb0…"""
     assert place_of("abc") == 0x90015098
 
 
-def test_the_ring_is_the_peers() -> None:
+def test_the_ring_equals_the_rocketmq_ring() -> None:
     """The expectation follows ConsistentHashRouter: virtual nodes `member-0` … `member-9` on a closed ring."""
     members = ["a", "b"]
     nodes = sorted((place_of(f"{member}-{i}"), member) for member in members for i in range(10))
@@ -95,7 +97,7 @@ def test_the_ring_is_the_peers() -> None:
 
 
 @pytest.mark.parametrize("strategy", Strategy)
-def test_nobody_and_nothing(strategy: Strategy) -> None:
+def test_without_members_or_queues_nothing_is_allocated(strategy: Strategy) -> None:
     """Without members, topics or queues nothing is assigned, and nothing fails."""
     assert allocate(strategy, subscriptions={}, queue_ids={"t": [0]}, store="s") == {}
     assert allocate(strategy, subscriptions={"m": {"t"}}, queue_ids={}, store="s") == {"m": []}

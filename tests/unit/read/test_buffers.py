@@ -16,7 +16,7 @@ def address(buffer: U8Array) -> int:
     return int(buffer.ctypes.data)
 
 
-def test_a_buffer_is_lent_again() -> None:
+def test_a_returned_buffer_is_lent_again() -> None:
     """The buffer that was returned last is lent first, whatever its size."""
     pool = BufferPool()
     first = pool.lend(LEAST_BYTES)
@@ -40,7 +40,7 @@ def test_a_buffer_is_lent_again() -> None:
         lambda buffer: buffer.reshape(-1, 2)[1],
     ],
 )
-def test_anything_made_of_it_keeps_it(view: Callable[[U8Array], object]) -> None:
+def test_views_of_a_buffer_keep_it_lent(view: Callable[[U8Array], object]) -> None:
     """Slices, views, memoryviews and Arrow's buffers each keep the memory from being lent again."""
     pool = BufferPool()
     kept = view(pool.lend(LEAST_BYTES))
@@ -49,7 +49,7 @@ def test_anything_made_of_it_keeps_it(view: Callable[[U8Array], object]) -> None
     assert pool.free == 1
 
 
-def test_only_so_many_are_kept() -> None:
+def test_a_pool_keeps_a_limited_number_of_buffers() -> None:
     """Further buffers are returned to the system."""
     pool = BufferPool(kept=2)
     lent = [pool.lend(LEAST_BYTES) for _ in range(5)]
@@ -58,15 +58,15 @@ def test_only_so_many_are_kept() -> None:
 
 
 @pytest.mark.parametrize("size", [0, 1, LEAST_BYTES - 1, GREATEST_BYTES + 1])
-def test_small_and_huge_ones_are_not_pooled(size: int) -> None:
-    """For small ones the allocator is as good, and large ones should not be kept."""
+def test_small_and_huge_buffers_are_not_pooled(size: int) -> None:
+    """The allocator is as fast for small buffers, and huge buffers should not be kept."""
     pool = BufferPool()
     assert len(pool.lend(size)) == size
     assert pool.free == 0
 
 
 @pytest.mark.parametrize(("size", "other"), [(LITTLE_BYTES, LITTLE_BYTES + 1), (LITTLE_BYTES + 1, LITTLE_BYTES)])
-def test_little_ones_are_not_cut_from_large_ones(size: int, other: int) -> None:
+def test_small_buffers_do_not_reuse_large_ones(size: int, other: int) -> None:
     """The rows of a response would keep the memory of its records."""
     pools = BufferPools()
     at = address(pools.lend(size))

@@ -57,7 +57,7 @@ def bodies_of(result: PullResult) -> list[bytes]:
     ]
 
 
-def test_what_is_in_memory_is_read(store: BuiltStore) -> None:
+def test_cached_data_is_read_in_place(store: BuiltStore) -> None:
     reader = StoreReader(store.root)
     pull_all(reader)
     with cached_only():
@@ -66,7 +66,7 @@ def test_what_is_in_memory_is_read(store: BuiltStore) -> None:
     assert bodies_of(result) == BODIES
 
 
-def test_what_is_not_is_refused_until_somebody_has_read_it(store: BuiltStore) -> None:
+def test_uncached_data_is_refused_until_it_was_read(store: BuiltStore) -> None:
     """A refused read leaves no partial state."""
     drop_from_cache(store.root)
     reader = StoreReader(store.root)
@@ -77,7 +77,7 @@ def test_what_is_not_is_refused_until_somebody_has_read_it(store: BuiltStore) ->
         assert bodies_of(pull_all(reader)) == BODIES
 
 
-def test_a_read_over_the_end_of_a_file_is_left_to_others(tmp_path: Path) -> None:
+def test_a_short_read_at_the_end_of_a_file_is_refused_in_place(tmp_path: Path) -> None:
     """A short read does not show its reason."""
     path = tmp_path / "short"
     path.write_bytes(b"abc")
@@ -90,7 +90,7 @@ def test_a_read_over_the_end_of_a_file_is_left_to_others(tmp_path: Path) -> None
         os.close(descriptor)
 
 
-def test_it_holds_for_its_thread_only() -> None:
+def test_cached_only_applies_to_its_thread_only() -> None:
     seen: list[bool] = []
     with cached_only():
         assert is_cached_only()
@@ -101,7 +101,7 @@ def test_it_holds_for_its_thread_only() -> None:
     assert not is_cached_only()
 
 
-def test_a_lock_that_a_reader_holds_is_not_waited_for() -> None:
+def test_a_held_lock_is_refused_in_place() -> None:
     lock = threading.Lock()
     with held(lock):
         assert lock.locked()
@@ -110,7 +110,9 @@ def test_a_lock_that_a_reader_holds_is_not_waited_for() -> None:
     assert not lock.locked()
 
 
-def test_a_system_without_such_reads_leaves_all_to_others(store: BuiltStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_nowait_reads_every_read_is_refused_in_place(
+    store: BuiltStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
     reader = StoreReader(store.root)
     pull_all(reader)
     monkeypatch.setattr("tidemark.read.cached._NO_WAIT", None)
@@ -119,7 +121,7 @@ def test_a_system_without_such_reads_leaves_all_to_others(store: BuiltStore, mon
     assert bodies_of(pull_all(reader)) == BODIES
 
 
-def test_what_takes_long_is_left_to_a_thread_before_it_is_read(store: BuiltStore) -> None:
+def test_a_pull_above_the_in_place_limit_is_refused(store: BuiltStore) -> None:
     """A pull of more messages than may be made in place is refused; a smaller one, or a thread's, is not."""
     reader = StoreReader(store.root)
     queue = reader.queue("orders", 0)

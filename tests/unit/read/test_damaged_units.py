@@ -94,7 +94,7 @@ def read_all(built: BuiltStore, topic: str, *, tags: TagFilter | None = None) ->
 @TOPICS
 @pytest.mark.parametrize("with_tags", [False, True], ids=["all", "by tag"])
 @pytest.mark.parametrize("damage", DAMAGES, ids=[damage.name for damage in DAMAGES])
-def test_damaged_unit_is_reported_and_others_are_given(
+def test_a_damaged_unit_is_reported_and_the_others_are_returned(
     filled: BuiltStore, topic: str, with_tags: bool, damage: Damage
 ) -> None:
     unit, successor = unit_of(filled, topic, DAMAGED), unit_of(filled, topic, DAMAGED + 1)
@@ -109,7 +109,7 @@ def test_damaged_unit_is_reported_and_others_are_given(
 
 
 @TOPICS
-def test_zeroed_units_at_the_end_do_not_hide_later_ones(filled: BuiltStore, topic: str) -> None:
+def test_zeroed_units_near_the_end_do_not_hide_later_units(filled: BuiltStore, topic: str) -> None:
     """The queue's last file has a hole; a reader with cached ends and a new reader agree."""
     for number in (COUNT - 4, COUNT - 3, COUNT - 2):
         filled.write_units(topic, 0, number, bytes(SIZES[topic]))
@@ -120,21 +120,21 @@ def test_zeroed_units_at_the_end_do_not_hide_later_ones(filled: BuiltStore, topi
     assert skipped[:1] == lost[:1]
 
 
-def test_missing_queue_file_is_reported_with_its_offsets(filled: BuiltStore) -> None:
+def test_a_missing_queue_file_is_reported_with_its_offsets(filled: BuiltStore) -> None:
     (filled.root / "consumequeue" / "orders" / "0" / f"{10 * 20:020d}").unlink()
     given, skipped = read_all(filled, "orders")
     assert given == [*range(10), *range(15, COUNT)]
     assert sorted(set(skipped)) == list(range(10, 15))
 
 
-def test_missing_file_of_a_batch_queue_is_reported(filled: BuiltStore) -> None:
+def test_a_missing_batch_queue_file_is_reported_with_its_offsets(filled: BuiltStore) -> None:
     (filled.root / "batchconsumequeue" / "batches" / "0" / f"{10 * 46:020d}").unlink()
     given, skipped = read_all(filled, "batches")
     assert given == [*range(20), *range(30, 2 * COUNT)]
     assert sorted(set(skipped)) == list(range(20, 30))
 
 
-def test_scan_shows_no_record_of_another_topic(filled: BuiltStore) -> None:
+def test_a_topic_scan_returns_no_record_of_another_topic(filled: BuiltStore) -> None:
     other = unit_of(filled, "others", DAMAGED)[:12]  # with the same queue id and offset
     filled.write_units("orders", 0, DAMAGED, other + unit_of(filled, "orders", DAMAGED)[12:])
     store = StoreReader(filled.root)
@@ -144,7 +144,7 @@ def test_scan_shows_no_record_of_another_topic(filled: BuiltStore) -> None:
     assert [(skip.queue_offset, skip.reason) for skip in answer.skipped] == [(DAMAGED, "OTHER_QUEUE")]
 
 
-def test_numbering_that_began_again_is_no_damage(built: BuiltStore) -> None:
+def test_restarted_queue_offsets_are_not_damage(built: BuiltStore) -> None:
     """A broker appends a record with queue offset 0 at the queue's end (docs/format.md §4)."""
     built.append("orders", b"a")
     built.append("orders", b"b", queue_offset=0)
@@ -155,7 +155,7 @@ def test_numbering_that_began_again_is_no_damage(built: BuiltStore) -> None:
     assert (result.status, result.message_count, result.skipped) == (PullStatus.FOUND, 2, [])
 
 
-def test_scan_of_units_that_are_all_damaged_is_empty(filled: BuiltStore) -> None:
+def test_a_topic_scan_of_damaged_units_is_empty(filled: BuiltStore) -> None:
     for number in range(COUNT):
         filled.write_units("orders", 0, number, _with_place(unit_of(filled, "orders", number), 1 << 40))
     store = StoreReader(filled.root)
@@ -164,7 +164,7 @@ def test_scan_of_units_that_are_all_damaged_is_empty(filled: BuiltStore) -> None
 
 
 @TOPICS
-def test_peers_semantics_never_move_the_cursor_back(filled: BuiltStore, topic: str) -> None:
+def test_a_pull_as_broker_never_moves_the_cursor_back(filled: BuiltStore, topic: str) -> None:
     filled.write_units(topic, 0, DAMAGED, bytes(SIZES[topic]))
     store = StoreReader(filled.root)
     queue = store.queue(topic, 0)

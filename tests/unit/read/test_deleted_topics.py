@@ -69,7 +69,7 @@ def scanned(store: StoreReader, topic: str) -> list[int]:
 
 
 @pytest.mark.parametrize("topic", ["orders", "batches"])
-def test_deleted_topic_is_unknown_at_once(built: BuiltStore, topic: str) -> None:
+def test_a_deleted_topic_is_unknown_immediately(built: BuiltStore, topic: str) -> None:
     places = put(built, topic, OLD)
     store = StoreReader(built.root)
     assert message_at(store, store.watermark(), places[0]) is not None
@@ -85,7 +85,7 @@ def test_deleted_topic_is_unknown_at_once(built: BuiltStore, topic: str) -> None
 
 @pytest.mark.parametrize("are_dropped", [False, True], ids=["files-left", "files-dropped"])
 @pytest.mark.parametrize(("topic", "per_record"), [("orders", 1), ("batches", 2)])
-def test_topic_created_again_is_empty_at_its_next_offset(
+def test_a_recreated_topic_is_empty_at_its_next_offset(
     built: BuiltStore, topic: str, per_record: int, are_dropped: bool
 ) -> None:
     """The numbering continues, and no answer has the old messages, whether their files still exist or not."""
@@ -116,7 +116,7 @@ def test_topic_created_again_is_empty_at_its_next_offset(
             message_at(store, store.watermark(), place)
 
 
-def test_bounds_of_created_topic_while_the_pipeline_lags(built: BuiltStore) -> None:
+def test_a_recreated_topic_keeps_its_bounds_while_the_pipeline_lags(built: BuiltStore) -> None:
     """Neither old messages above the watermark nor new ones that are not visible yet change the next offset."""
     put(built, "orders", 2)
     visible = built.end
@@ -134,7 +134,9 @@ def test_bounds_of_created_topic_while_the_pipeline_lags(built: BuiltStore) -> N
 
 
 @pytest.mark.parametrize(("first", "second"), [(False, True), (True, False)], ids=["simple-batch", "batch-simple"])
-def test_topic_created_again_with_other_queue_type(built: BuiltStore, first: bool, second: bool) -> None:
+def test_a_topic_recreated_with_another_queue_type_is_empty_at_its_next_offset(
+    built: BuiltStore, first: bool, second: bool
+) -> None:
     """The old files are in the other folder until the pipeline drops them."""
     built.topic("events", batch=first)
     put(built, "events", 4)
@@ -148,7 +150,7 @@ def test_topic_created_again_with_other_queue_type(built: BuiltStore, first: boo
     assert bounds(store, "events") == (end, built.next["events", 0])
 
 
-def test_topic_created_again_with_fewer_queues_has_no_others(built: BuiltStore) -> None:
+def test_a_recreated_topic_has_only_its_configured_and_written_queues(built: BuiltStore) -> None:
     for queue_id in (0, 1):
         built.append("orders", queue_id=queue_id)
     built.publish()
@@ -166,7 +168,7 @@ def test_topic_created_again_with_fewer_queues_has_no_others(built: BuiltStore) 
     assert bounds(store, "orders", 1) == (1, 2)
 
 
-def test_topic_deleted_twice_hides_both_lives(built: BuiltStore) -> None:
+def test_a_topic_deleted_twice_hides_the_messages_of_both_lives(built: BuiltStore) -> None:
     store = StoreReader(built.root)
     for life in (1, 2):
         put(built, "orders", OLD)
@@ -176,7 +178,7 @@ def test_topic_deleted_twice_hides_both_lives(built: BuiltStore) -> None:
         assert by_key(store, "orders") == []
 
 
-def test_key_places_leave_out_a_deleted_topics_records(built: BuiltStore) -> None:
+def test_a_key_lookup_omits_records_of_a_deleted_topic(built: BuiltStore) -> None:
     put(built, "orders", OLD)
     store = StoreReader(built.root)
     watermark = store.watermark()

@@ -35,7 +35,7 @@ class Vanishing:
             yield entry
 
 
-def test_a_file_that_goes_while_the_folder_is_listed_hides_no_other(
+def test_a_file_deleted_while_the_folder_is_listed_hides_no_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Otherwise the log would look empty for a moment whenever retention deletes."""
@@ -48,7 +48,7 @@ def test_a_file_that_goes_while_the_folder_is_listed_hides_no_other(
     assert run.read(128, 3) == b"128"
 
 
-def test_an_empty_file_that_others_follow_is_damage(tmp_path: Path) -> None:
+def test_an_empty_file_before_another_one_is_damage(tmp_path: Path) -> None:
     """The last file may be empty while it is created; the first one gives the size of all the others."""
     for start in (0, SIZE):
         (tmp_path / file_name(start)).touch()

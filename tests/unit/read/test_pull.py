@@ -69,7 +69,7 @@ def topic(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.mark.parametrize("max_messages", [1, 2, 3, 7, 100])
-def test_every_offset_and_count_gives_exactly_that(built: BuiltStore, topic: str, max_messages: int) -> None:
+def test_a_pull_returns_exactly_the_requested_offsets(built: BuiltStore, topic: str, max_messages: int) -> None:
     """Nothing is below the requested offset, beyond max_messages, or above the watermark."""
     for offset in range(10):
         result = pulled(built, topic, offset, max_messages=max_messages)
@@ -82,7 +82,7 @@ def test_every_offset_and_count_gives_exactly_that(built: BuiltStore, topic: str
 
 @pytest.mark.parametrize("tags", ["A", "B || C", "C||nope"])
 @pytest.mark.parametrize("max_messages", [1, 2, 100])
-def test_tags_are_matched_message_by_message(built: BuiltStore, topic: str, tags: str, max_messages: int) -> None:
+def test_tags_are_matched_per_message(built: BuiltStore, topic: str, tags: str, max_messages: int) -> None:
     """Following next_offset from 0 returns every matching message once, also within an inner batch."""
     wanted = [number for number in range(10) if "ABC"[number % 3] in tags]
     found: list[int] = []
@@ -96,7 +96,7 @@ def test_tags_are_matched_message_by_message(built: BuiltStore, topic: str, tags
     assert found == wanted
 
 
-def test_tags_of_equal_hash_are_told_apart(built: BuiltStore) -> None:
+def test_tags_with_equal_hashes_are_distinguished(built: BuiltStore) -> None:
     """Aa and BB have one hash: the unit passes, the message does not."""
     assert java_hash("Aa") == java_hash("BB")
     for tag in ("Aa", "BB", "Aa"):
@@ -106,13 +106,13 @@ def test_tags_of_equal_hash_are_told_apart(built: BuiltStore) -> None:
     assert (bodies(result), result.next_offset) == (["BB"], 3)
 
 
-def test_a_filtered_pull_tells_how_far_it_came(simple: BuiltStore) -> None:
+def test_a_filtered_pull_without_matches_advances_next_offset(simple: BuiltStore) -> None:
     """Nothing matches: NO_MATCHED_MESSAGE, and next_offset is past the examined units."""
     result = pulled(simple, "orders", 2, tags="nope")
     assert (result.status, result.next_offset) == (PullStatus.NO_MATCHED_MESSAGE, 10)
 
 
-def test_max_bytes_counts_records_and_lets_the_first_one_pass(built: BuiltStore, topic: str) -> None:
+def test_max_bytes_limits_records_except_the_first(built: BuiltStore, topic: str) -> None:
     """One byte is enough for a record; two records need both their sizes."""
     result = pulled(built, topic, 0, max_bytes=1)
     assert offsets(result) == (list(range(4)) if topic == "batches" else [0])
@@ -123,7 +123,7 @@ def test_max_bytes_counts_records_and_lets_the_first_one_pass(built: BuiltStore,
 
 
 @pytest.mark.parametrize("sizes", [[9000] + [10] * 200, [10] * 200 + [9000] * 3, [10, 9000] * 20])
-def test_sizes_that_differ_are_no_reason_to_stop_early(built: BuiltStore, sizes: list[int]) -> None:
+def test_varying_record_sizes_do_not_end_a_pull_early(built: BuiltStore, sizes: list[int]) -> None:
     """The number of units that are examined together follows from the next one's size; the result does not."""
     records = [built.append("orders", bytes(size)) for size in sizes]
     built.publish()
@@ -145,19 +145,21 @@ def test_whole_records_are_never_cut(batched: BuiltStore) -> None:
     ("offset", "status", "next_offset"),
     [(10, PullStatus.OFFSET_OVERFLOW_ONE, 10), (11, PullStatus.OFFSET_OVERFLOW_BADLY, 10)],
 )
-def test_beyond_the_visible_end(simple: BuiltStore, offset: int, status: PullStatus, next_offset: int) -> None:
+def test_a_pull_beyond_the_visible_end_returns_no_message(
+    simple: BuiltStore, offset: int, status: PullStatus, next_offset: int
+) -> None:
     """The files already contain more."""
     result = pulled(simple, "orders", offset)
     assert (result.status, result.next_offset, result.parts) == (status, next_offset, [])
 
 
-def test_an_empty_queue(built: BuiltStore) -> None:
+def test_a_pull_from_an_empty_queue_returns_no_message(built: BuiltStore) -> None:
     """No message is returned, whatever the offset."""
     assert pulled(built, "orders", 5).status is PullStatus.NO_MESSAGE_IN_QUEUE
     assert pulled(built, "batches", 0).status is PullStatus.NO_MESSAGE_IN_QUEUE
 
 
-def test_below_the_minimum(built: BuiltStore) -> None:
+def test_a_pull_below_the_minimum_returns_the_minimum(built: BuiltStore) -> None:
     """The first log file was deleted."""
     for _ in range(30):
         built.append("orders", bytes(4000))
@@ -182,7 +184,7 @@ def test_below_the_minimum(built: BuiltStore) -> None:
     ],
     ids=["body", "magic", "position", "size", "queue"],
 )
-def test_a_damaged_record_is_stepped_over_and_told(built: BuiltStore, at: int, byte: int, reason: str) -> None:
+def test_a_damaged_record_is_skipped_and_reported(built: BuiltStore, at: int, byte: int, reason: str) -> None:
     """Of three records the middle one is damaged: two are returned, and its position and reason are reported."""
     records = [built.append("orders", f"m{number}".encode()) for number in range(3)]
     built.publish()
@@ -196,7 +198,7 @@ def test_a_damaged_record_is_stepped_over_and_told(built: BuiltStore, at: int, b
     assert len(raw) == records[0].size + records[2].size
 
 
-def test_a_pull_of_damaged_records_only_goes_on_behind_them(built: BuiltStore) -> None:
+def test_a_pull_at_damaged_records_continues_after_them(built: BuiltStore) -> None:
     """max_messages 1 at a damaged record returns the next valid one."""
     records = [built.append("orders", f"m{number}".encode()) for number in range(3)]
     built.publish()
@@ -206,7 +208,7 @@ def test_a_pull_of_damaged_records_only_goes_on_behind_them(built: BuiltStore) -
     assert (bodies(result), result.next_offset, len(result.skipped)) == (["m2"], 3, 2)
 
 
-def test_an_inner_batch_that_is_none_stays_as_it_is(built: BuiltStore) -> None:
+def test_an_invalid_inner_batch_is_returned_as_one_message(built: BuiltStore) -> None:
     """A body that is no wire batch, with inner-batch flags, is one message with its flags, as it is stored."""
     built.append("batches", b"no wire batch", sys_flag=0xC0)
     built.publish()
@@ -215,7 +217,7 @@ def test_an_inner_batch_that_is_none_stays_as_it_is(built: BuiltStore) -> None:
     assert (row["body"], row["sys_flag"]) == ("no wire batch", 0xC0)
 
 
-def test_a_hole_in_a_queue_is_stepped_over(built: BuiltStore) -> None:
+def test_a_hole_in_a_queue_is_skipped(built: BuiltStore) -> None:
     """Pre-blank units give no message, and the cursor passes them."""
     built.append("orders", b"m0")
     built.write_units("orders", 0, 1, bytes(8) + b"\x7f\xff\xff\xff" + bytes(8))

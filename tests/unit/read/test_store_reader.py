@@ -13,7 +13,7 @@ from tidemark.read.store_reader import StoreReader
 
 
 @pytest.mark.parametrize("name", ["a\0b", "../outside", "a/b", ".", "a b"])
-def test_a_name_that_is_none_is_no_topic(tmp_path: Path, name: str) -> None:
+def test_an_invalid_topic_name_is_not_a_topic(tmp_path: Path, name: str) -> None:
     """topics.json may have been written by another program: its names are not used as paths unchecked."""
     store = BuiltStore(tmp_path / "store")
     store.topic("orders")

@@ -34,7 +34,7 @@ RECORDS = st.lists(
 
 
 @given(RECORDS)
-def test_unwrapping(records: list[dict[str, object]]) -> None:
+def test_unwrapped_messages_equal_those_of_the_plain_twin(records: list[dict[str, object]]) -> None:
     """Offsets, flags, bodies, raw properties and CRCs of every message of every record are compared."""
     buffer, places, sizes = buffer_of_records(records)
     rows = message.check_records(buffer, places=places, physical_offsets=places, sizes=sizes)
@@ -56,7 +56,7 @@ def test_unwrapping(records: list[dict[str, object]]) -> None:
 
 
 @given(RECORDS)
-def test_properties(records: list[dict[str, object]]) -> None:
+def test_property_columns_equal_the_plain_parser(records: list[dict[str, object]]) -> None:
     """Names and values of a column are those of the plain parser; three properties have columns of their own."""
     raws = [record_bytes(**{**fields, "sys_flag": 0}) for fields in records]  # type: ignore[arg-type]
     sizes = np.array([len(raw) for raw in raws], np.int64)
@@ -85,7 +85,7 @@ def test_properties(records: list[dict[str, object]]) -> None:
 
 
 @given(RECORDS, st.sampled_from([0, 1]))
-def test_numbers_as_columns(records: list[dict[str, Any]], compressed: int) -> None:
+def test_number_columns_equal_the_message_fields(records: list[dict[str, Any]], compressed: int) -> None:
     """Each column equals MESSAGE's field, and the facts cover all messages."""
     if records:
         records[-1]["sys_flag"] |= compressed
@@ -110,7 +110,7 @@ def test_numbers_as_columns(records: list[dict[str, Any]], compressed: int) -> N
 
 
 @given(st.data())
-def test_damage_is_an_outcome(data: st.DataObject) -> None:
+def test_any_damage_gives_a_fault_or_a_record(data: st.DataObject) -> None:
     """Any bytes in place of a record give a fault or a record, and no other outcome."""
     raw = bytearray(record_bytes(body=b"0123456789", topic=b"t"))
     for _ in range(data.draw(st.integers(1, 4))):
@@ -137,7 +137,7 @@ def test_damage_is_an_outcome(data: st.DataObject) -> None:
     least_ms=st.integers(0, 6000),
     limit=st.integers(1, 15),
 )
-def test_chains(
+def test_index_chains_of_any_shape_are_walked_as_by_the_plain_twin(
     slots: int,
     entries: list[tuple[int, int, int, int]],
     heads: list[int],

@@ -37,7 +37,7 @@ def test_a_unit_is_visible_once_its_record_ends_below_the_watermark(built: Built
             assert visible(reader, at(watermark), topic) == (0, expected)
 
 
-def test_files_that_come_into_being_are_noticed(built: BuiltStore) -> None:
+def test_new_queue_files_are_noticed(built: BuiltStore) -> None:
     """A reader that is older than the queue's first file follows the queue over the edges of files."""
     reader = StoreReader(built.root)
     assert visible(reader, at(0)) == (0, 0)
@@ -46,7 +46,7 @@ def test_files_that_come_into_being_are_noticed(built: BuiltStore) -> None:
         assert visible(reader, at(built.end)) == (0, number + 1)
 
 
-def test_a_pre_blank_head_is_stepped_over(built: BuiltStore) -> None:
+def test_a_pre_blank_head_is_skipped(built: BuiltStore) -> None:
     """The queue's first unit is number 70: its file begins with 20 pre-blank units (docs/format.md §4)."""
     built.next["orders", 0] = 70
     built.write_units("orders", 0, 50, PRE_BLANK * 20)
@@ -58,7 +58,7 @@ def test_a_pre_blank_head_is_stepped_over(built: BuiltStore) -> None:
     assert visible(StoreReader(built.root), at(built.end)) == (70, 72)
 
 
-def test_first_files_that_begin_above_0_are_found_by_a_reader_that_saw_none(built: BuiltStore) -> None:
+def test_a_first_file_above_0_is_found_by_an_existing_reader(built: BuiltStore) -> None:
     """A topic that was deleted and created again begins at its next offset: its first file is not number 0."""
     other = built.append("orders", queue_id=1)
     reader = StoreReader(built.root)
@@ -70,7 +70,7 @@ def test_first_files_that_begin_above_0_are_found_by_a_reader_that_saw_none(buil
         assert visible(reader, at(built.end)) == (70, number + 1)
 
 
-def test_later_files_that_replace_empty_ones_are_found(built: BuiltStore) -> None:
+def test_later_files_that_replace_empty_files_are_found(built: BuiltStore) -> None:
     """The known end was the start of a file without visible units."""
     other = built.append("orders", queue_id=1)
     built.next["orders", 0] = 70
@@ -85,7 +85,7 @@ def test_later_files_that_replace_empty_ones_are_found(built: BuiltStore) -> Non
 
 
 @pytest.mark.parametrize("hole", [1, 30, 200])
-def test_a_hole_of_pre_blank_units_is_stepped_over(built: BuiltStore, hole: int) -> None:
+def test_a_hole_of_pre_blank_units_is_skipped(built: BuiltStore, hole: int) -> None:
     """Units after a hole are found, cold and growing; the hole alone makes nothing visible."""
     first = built.append("orders")
     for number in range(1, 1 + hole):
@@ -109,7 +109,7 @@ def test_stale_units_that_do_not_ascend_end_the_queue(built: BuiltStore) -> None
     assert visible(reader, at(built.end)) == (0, 5)
 
 
-def test_a_new_term_may_take_units_back(built: BuiltStore) -> None:
+def test_a_new_term_may_remove_units(built: BuiltStore) -> None:
     """Units that were cut and rebuilt in another term are read again, even if the watermark is higher by then."""
     records = [built.append("orders") for _ in range(4)]
     reader = StoreReader(built.root)
@@ -146,7 +146,7 @@ def test_a_queue_without_live_records_keeps_its_maximum(built: BuiltStore) -> No
 
 
 @pytest.mark.parametrize("topic", ["orders", "batches"])
-def test_the_minimum_is_found_behind_a_gap_in_the_queues_files(built: BuiltStore, topic: str) -> None:
+def test_the_minimum_is_found_after_a_missing_queue_file(built: BuiltStore, topic: str) -> None:
     """A lost file in the middle hides no unit of the others."""
     body = bytes(3000)
     written = [built.append(topic, body) for _ in range(200)]

@@ -43,25 +43,25 @@ def read(paths: StorePaths) -> Watermark:
     return WatermarkReader(paths).read()
 
 
-def test_a_store_that_was_never_indexed_shows_nothing(paths: StorePaths) -> None:
+def test_the_watermark_of_a_store_that_was_never_indexed_is_zero(paths: StorePaths) -> None:
     assert read(paths) == Watermark(0, 0, 0, 0)
 
 
-def test_it_is_the_least_visible_mark(paths: StorePaths) -> None:
+def test_the_watermark_is_the_least_visible_mark(paths: StorePaths) -> None:
     marks_of(paths, 300, 200, 900)
     watermark = read(paths)
     assert (watermark.term, watermark.physical_offset, watermark.committed_offset) == (0, 200, 200)
     assert watermark.published_ms > 0
 
 
-def test_marks_of_an_older_term_end_where_recovery_cut(paths: StorePaths) -> None:
+def test_marks_of_an_older_term_are_capped_at_the_recovered_end(paths: StorePaths) -> None:
     """It is min(watermark, recovered end of every later term); every answer carries the current term."""
     write_terms(paths, f"1 0 {machine_boot_id()}", f"2 150 {machine_boot_id()}", f"3 180 {machine_boot_id()}")
     marks_of(paths, 200, term=1)
     assert read(paths)[:2] == (3, 150)
 
 
-def test_committed_is_the_confirm_offset_of_this_boot(paths: StorePaths) -> None:
+def test_the_committed_offset_is_the_confirm_offset_of_this_boot(paths: StorePaths) -> None:
     """A writer's last store is valid while the machine is up; it is never less than the watermark."""
     write_terms(paths, f"1 0 {machine_boot_id()}")
     marks_of(paths, 200, term=1)
@@ -85,7 +85,7 @@ def test_a_checkpoint_that_has_not_its_full_size_yet_is_not_read(paths: StorePat
     assert reader.read().committed_offset == 500
 
 
-def test_after_a_reboot_only_durable_marks_count(paths: StorePaths) -> None:
+def test_after_a_reboot_only_durable_marks_are_used(paths: StorePaths) -> None:
     """Queue files may lack unsynced data, and the confirm offset is invalid before the next term."""
     write_terms(paths, "1 0 another-boot")
     marks_of(paths, 200, term=1, durable=120)
@@ -96,14 +96,14 @@ def test_after_a_reboot_only_durable_marks_count(paths: StorePaths) -> None:
     assert read(paths)[1:4:2] == (120, 120)
 
 
-def test_a_brokers_directory_has_no_terms(paths: StorePaths) -> None:
+def test_the_confirm_offset_of_a_broker_store_is_ignored(paths: StorePaths) -> None:
     """Its confirm offset must not be used."""
     marks_of(paths, 200)
     write_confirm(paths, 500)
     assert read(paths).committed_offset == 200
 
 
-def test_marks_that_come_later_are_noticed(paths: StorePaths) -> None:
+def test_marks_created_later_are_noticed(paths: StorePaths) -> None:
     """Replaced marks are noticed too."""
     reader = WatermarkReader(paths)
     assert reader.read().physical_offset == 0
@@ -116,7 +116,7 @@ def test_marks_that_come_later_are_noticed(paths: StorePaths) -> None:
     assert reader.read().physical_offset == 30
 
 
-def test_marks_that_cannot_be_read_show_nothing_until_they_are_replaced(paths: StorePaths) -> None:
+def test_unreadable_marks_give_watermark_zero_until_they_are_replaced(paths: StorePaths) -> None:
     """A reader starts despite them; the pipeline sets them aside."""
     paths.indexer.mkdir(parents=True)
     paths.marks.write_bytes(bytes(10))
@@ -130,7 +130,7 @@ def test_marks_that_cannot_be_read_show_nothing_until_they_are_replaced(paths: S
     assert reader.read().physical_offset == 70
 
 
-def test_of_an_attached_store_the_log_tells_what_is_committed(tmp_path: Path) -> None:
+def test_the_committed_offset_of_an_attached_store_follows_its_log(tmp_path: Path) -> None:
     """The end is the follower's, plus the unseen record past the watermark; a broker's checkpoint is not used."""
     broker = BuiltStore(tmp_path / "store", marked=False)
     broker.topic("T")

@@ -66,7 +66,7 @@ def begin_term(root: Path, number: int, recovered_end: int) -> None:
         file.write(f"{number} {recovered_end} {machine_boot_id()}\n")
 
 
-def test_marks_that_go_back_are_reported_once_and_not_published(
+def test_decreasing_marks_are_reported_once_and_not_published(
     filled: BuiltStore, store: StoreReader, regressions: Regressions
 ) -> None:
     """This also holds across a new term that has cut nothing."""
@@ -86,9 +86,7 @@ def test_marks_that_go_back_are_reported_once_and_not_published(
 
 
 @TOPICS
-def test_queue_keeps_its_end_while_its_units_are_built_again(
-    filled: BuiltStore, store: StoreReader, topic: str
-) -> None:
+def test_a_queue_keeps_its_end_while_its_units_are_rebuilt(filled: BuiltStore, store: StoreReader, topic: str) -> None:
     """The pipeline has removed the files and lowered the marks: readers wait, and nothing is reported as lost."""
     folders = [filled.root / name for name in ("consumequeue", "batchconsumequeue")]
     for folder in folders:
@@ -117,7 +115,7 @@ def test_lost_queue_files_are_reported_and_the_cursor_stays(filled: BuiltStore, 
     assert (found.bounds.min_offset, found.bounds.max_offset) == (0, COUNT)
 
 
-def test_writer_that_cuts_the_log_lowers_watermark_and_queue_ends(
+def test_a_log_truncated_by_the_writer_lowers_watermark_and_queue_ends(
     filled: BuiltStore, store: StoreReader, regressions: Regressions
 ) -> None:
     """The bytes were not synced by an async writer before a power cut; their offsets are reused."""
@@ -130,7 +128,7 @@ def test_writer_that_cuts_the_log_lowers_watermark_and_queue_ends(
     assert len(regressions) == 1
 
 
-def test_log_that_ends_before_the_watermark_is_another_one(filled: BuiltStore, store: StoreReader) -> None:
+def test_a_log_that_ends_before_the_watermark_is_treated_as_replaced(filled: BuiltStore, store: StoreReader) -> None:
     """An operator has replaced the store: nothing of the old one is published."""
     shutil.rmtree(filled.root / "commitlog")
     filled.publish(0)

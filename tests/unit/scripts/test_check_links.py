@@ -22,7 +22,7 @@ def faults(root: Path, text: str) -> list[str]:
     return [fault.partition(": ")[2] for fault in check_links.faults(page)]
 
 
-def test_links_to_files_and_headings_are_right(root: Path) -> None:
+def test_valid_links_to_files_and_headings_pass(root: Path) -> None:
     text = (
         "[a](other.md) [b](other.md#a-heading-with-signs) [c](other.md#twice-1) [d](#here) [e](https://x/y)\n\n# Here\n"
     )

@@ -3,7 +3,7 @@ from __future__ import annotations
 from scripts.import_cycles import circle_in, imports_of
 
 
-def test_a_circle_is_found_in_the_order_of_its_imports() -> None:
+def test_an_import_cycle_is_returned_in_import_order() -> None:
     assert circle_in({"a": ["b"], "b": ["c"], "c": ["a"], "d": ["a"]}) in (
         ["a", "b", "c", "a"],
         ["b", "c", "a", "b"],
@@ -11,7 +11,7 @@ def test_a_circle_is_found_in_the_order_of_its_imports() -> None:
     )
 
 
-def test_without_a_circle_nothing_is_found() -> None:
+def test_modules_without_an_import_cycle_pass() -> None:
     assert circle_in({"a": ["b", "c"], "b": ["c"], "c": []}) == []
 
 

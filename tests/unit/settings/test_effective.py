@@ -35,7 +35,7 @@ def test_a_secret_is_never_shown(
     assert SECRET not in str(shown)
 
 
-def test_a_secret_that_is_refused_is_not_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_refused_secret_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     """The error states only the fault."""
     monkeypatch.setenv("TIDEMARK_TOKEN", "hunter2")
     with pytest.raises(SettingsRefusedError) as refused:

@@ -24,6 +24,6 @@ warm_up()
 """
 
 
-def test_a_settled_process_is_smaller_and_runs_on() -> None:
+def test_a_settled_process_is_smaller_and_continues() -> None:
     """The compiler's code is out of memory, and its compiled loops still run."""
     subprocess.run([sys.executable, "-c", _PROGRAM], check=True, timeout=120)

@@ -8,28 +8,28 @@ from tidemark.settings.registry import CLIENT, SERVICES, settings_class, variabl
 from tidemark.settings.unknown import unknown_settings
 
 
-def test_a_typing_error_is_told_with_the_nearest_name() -> None:
+def test_an_unknown_setting_is_reported_with_the_nearest_name() -> None:
     """The line has both names."""
     assert unknown_settings({"TIDEMARK_FLUSH_MOD": "async", "HOME": "/"}) == [
         "TIDEMARK_FLUSH_MOD: unknown setting; did you mean TIDEMARK_FLUSH_MODE?"
     ]
 
 
-def test_what_is_near_to_nothing_has_no_hint_of_a_name() -> None:
+def test_an_unknown_setting_without_a_similar_name_has_no_suggestion() -> None:
     """The common prefix does not count."""
     (line,) = unknown_settings({"TIDEMARK_XYZZY": "1"})
     assert line == "TIDEMARK_XYZZY: unknown setting; `tidemark config show` lists all settings"
 
 
 def test_settings_of_every_service_and_of_clients_are_known_to_all() -> None:
-    """They share one environment."""
+    """Services and clients share one environment."""
     classes = [settings_class(name) for name in (*SERVICES, CLIENT)]
     environment = {variable(field): "" for settings in classes for field in settings.model_fields}
     assert len(environment) > 50
     assert unknown_settings(environment) == []
 
 
-def test_lower_case_counts() -> None:
+def test_settings_are_matched_case_insensitively() -> None:
     """Settings are read without regard to case."""
     assert unknown_settings({"tidemark_flush_mode": "async"}) == []
     assert unknown_settings({"tidemark_flush_mod": "async"}) != []
@@ -45,11 +45,11 @@ def test_lower_case_counts() -> None:
         ("TIDEMARK_WRITER_PORT_8081_TCP_ADDR", "10.0.0.7"),
     ],
 )
-def test_what_a_cluster_sets_for_its_own_service_names_is_no_typing_error(name: str, value: str) -> None:
-    """Kubernetes sets it in every pod next to a Service `tidemark` or `tidemark-writer`."""
+def test_variables_set_by_kubernetes_are_not_unknown_settings(name: str, value: str) -> None:
+    """Kubernetes sets these variables in every pod next to a Service `tidemark` or `tidemark-writer`."""
     assert unknown_settings({name: value}) == []
 
 
-def test_a_port_that_somebody_typed_is_one() -> None:
-    """It has the same name, but its value is no address."""
+def test_a_kubernetes_name_with_another_value_is_an_unknown_setting() -> None:
+    """The name is one that Kubernetes sets, but the value is no address."""
     assert unknown_settings({"TIDEMARK_WRITER_PORT": "8081"}) != []

@@ -287,7 +287,7 @@ def store_times_that_fall(service: Simulated) -> list[Operation]:
 
 
 @breaks("surprise")
-def a_service_that_says_it_is_damaged(service: Simulated) -> list[Operation]:
+def a_service_that_reports_damage(service: Simulated) -> list[Operation]:
     service.append()
     answer = service.bounds()
     return spoiled(service.finish(), answer, outcome="CORRUPT_MESSAGE")

@@ -60,7 +60,7 @@ def a_message_of_another_queue(service: Simulated) -> list[Operation]:
 
 
 @breaks("committed ahead")
-def an_offset_behind_the_next_message(service: Simulated) -> list[Operation]:
+def an_offset_beyond_the_next_message(service: Simulated) -> list[Operation]:
     groups = SimulatedGroups(service)
     service.append(count=2)
     groups.poll(most=1)
@@ -70,7 +70,7 @@ def an_offset_behind_the_next_message(service: Simulated) -> list[Operation]:
 
 
 @breaks("committed ahead")
-def an_offset_behind_the_end(service: Simulated) -> list[Operation]:
+def an_offset_beyond_the_end(service: Simulated) -> list[Operation]:
     groups = SimulatedGroups(service)
     service.append()
     groups.poll()
@@ -79,7 +79,7 @@ def an_offset_behind_the_end(service: Simulated) -> list[Operation]:
 
 
 @breaks("committed ahead")
-def an_offset_behind_a_message_that_is_still_handled(service: Simulated) -> list[Operation]:
+def an_offset_beyond_a_message_still_in_progress(service: Simulated) -> list[Operation]:
     groups = SimulatedGroups(service).with_handlers()
     first, second = service.append(), service.append()
     groups.poll()

@@ -38,7 +38,7 @@ def some_traffic(service: Simulated) -> None:
         service.unavailable()
 
 
-def test_a_right_history_passes() -> None:
+def test_a_valid_history_passes() -> None:
     service = Simulated()
     some_traffic(service)
     assert check(service.finish()) == []
@@ -70,7 +70,7 @@ def group_traffic(service: Simulated) -> None:
     groups.add(ClientError("reader.1", "readers", service.clock, "QUERY_UNREACHABLE"))
 
 
-def test_right_group_traffic_passes() -> None:
+def test_valid_group_traffic_passes() -> None:
     service = Simulated()
     group_traffic(service)
     history = [one for one in service.finish() if getattr(one, "topic", "") != "fleeting" or not hasattr(one, "seen")]
@@ -97,12 +97,12 @@ def churned_history(*, commits_before_deletion: bool) -> list[Operation]:
     return [*history, service.history[-1]]
 
 
-def test_an_offset_passes_messages_of_a_deleted_topic_only_after_the_deletion() -> None:
+def test_a_commit_past_messages_of_a_deleted_topic_is_valid_only_after_the_deletion() -> None:
     assert check(churned_history(commits_before_deletion=False)) == []
     assert [found.rule for found in check(churned_history(commits_before_deletion=True))] == ["committed ahead"]
 
 
-def test_an_append_that_was_never_answered_may_be_there_or_not() -> None:
+def test_an_unanswered_append_may_be_stored_or_not() -> None:
     service = Simulated()
     there, gone = service.append(), service.append(queue_id=1)
     history = spoiled(spoiled(service.finish(), there, **NO_ANSWER), gone, **NO_ANSWER)
@@ -111,12 +111,12 @@ def test_an_append_that_was_never_answered_may_be_there_or_not() -> None:
 
 
 @pytest.mark.parametrize("plant", PLANTS, ids=lambda plant: plant.__name__)
-def test_a_planted_violation_is_caught_by_its_rule_alone(plant: Plant) -> None:
+def test_a_planted_violation_is_reported_only_by_its_rule(plant: Plant) -> None:
     assert {violation.rule for violation in check(plant(Simulated()))} == {PLANTS[plant]}
 
 
 @pytest.mark.parametrize("plant", PLANTS, ids=lambda plant: plant.__name__)
-def test_it_is_caught_among_other_traffic(plant: Plant) -> None:
+def test_a_planted_violation_is_reported_among_other_traffic(plant: Plant) -> None:
     """The earlier traffic, in other queues of the same store, was right."""
     service = Simulated()
     for queue_id in (5, 6):

@@ -29,6 +29,6 @@ def test_a_mutation_replaces_a_method_of_the_client(name: str) -> None:
     assert [dict(vars(one)) for one in PATCHED] != before
 
 
-def test_rules_that_are_named_exist() -> None:
+def test_rules_named_by_mutations_exist() -> None:
     named = {rule for mutation in MUTATIONS.values() for rule in mutation.rules}
     assert named | set(DRAINED) <= set(RULES)

@@ -31,7 +31,7 @@ def test_a_kept_history_is_judged_again(tmp_path: Path, capsys: pytest.CaptureFi
     assert "violations       none" in capsys.readouterr().out
 
 
-def test_violations_are_told_and_exit_1(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_violations_are_reported_with_exit_status_1(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     service = Simulated()
     append = service.append()
     keep(spoiled(service.finish(), append, store_ms=0), tmp_path)
@@ -39,7 +39,7 @@ def test_violations_are_told_and_exit_1(tmp_path: Path, capsys: pytest.CaptureFi
     assert "VIOLATION        misplaced: orders/0/0 was acknowledged as" in capsys.readouterr().out
 
 
-def test_counts_and_the_longest_waits_are_told(tmp_path: Path) -> None:
+def test_counts_and_the_longest_waits_are_reported(tmp_path: Path) -> None:
     """The next append comes six ticks after a fault, and is visible after two more; an old duplicate does not count."""
     service = Simulated()
     old = service.append(count=2)

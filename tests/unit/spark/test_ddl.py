@@ -58,7 +58,7 @@ def fields_of(schema: StructType, colon: str) -> list[str]:
 
 
 @given(schema=_structs(TYPES))
-def test_what_was_written_is_read(schema: StructType) -> None:
+def test_a_printed_schema_is_parsed_unchanged(schema: StructType) -> None:
     """All supported types are covered, in any nesting, with any name."""
     assert parse_ddl(", ".join(fields_of(schema, ""))) == schema
 
@@ -75,7 +75,7 @@ def test_what_was_written_is_read(schema: StructType) -> None:
         ("größe real", "struct<größe:float>"),
     ],
 )
-def test_forms_that_spark_knows(text: str, expected: str | None) -> None:
+def test_schema_forms_of_spark_are_parsed(text: str, expected: str | None) -> None:
     """These are colons, comments, NOT NULL, and any case; all fields may be null."""
     if expected is None:
         with pytest.raises(ValueError, match="expected a comma or the end"):
@@ -109,7 +109,7 @@ def test_forms_that_spark_knows(text: str, expected: str | None) -> None:
         ("a array<variant>", "the type variant is not supported"),
     ],
 )
-def test_what_is_wrong_is_told(text: str, told: str) -> None:
+def test_an_invalid_schema_is_refused_with_its_fault(text: str, told: str) -> None:
     """The error names the type, or the missing token and its place."""
     with pytest.raises(ValueError, match=told):
         parse_ddl(text)

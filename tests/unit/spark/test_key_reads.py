@@ -56,7 +56,7 @@ def append_some(store: BuiltStore, count: int, choose: random.Random) -> None:
         store.append(topic, b"%d" % number + bytes(choose.randrange(300)), entries, queue_id=choose.randrange(_QUEUES))
 
 
-def index_is_told(store: BuiltStore) -> None:
+def record_newest_index_file(store: BuiltStore) -> None:
     """Record the newest index file, as the pipeline does with each publication."""
     store.marks.set_index_file(store.index_name)
     store.publish()
@@ -70,7 +70,7 @@ def store(tmp_path: Path) -> BuiltStore:
     built.topic("orders", queues=_QUEUES)
     built.topic("events", queues=_QUEUES)
     append_some(built, 400, random.Random(7))
-    index_is_told(built)
+    record_newest_index_file(built)
     append_some(built, 40, random.Random(8))
     return built
 
@@ -86,7 +86,7 @@ def place(request: pytest.FixtureRequest, store: BuiltStore) -> Iterator[dict[st
 
 
 @pytest.mark.parametrize("expire", [False, True], ids=["whole", "expired"])
-def test_the_index_finds_what_a_scan_finds(store: BuiltStore, place: dict[str, str], expire: bool) -> None:
+def test_an_index_read_equals_a_scan(store: BuiltStore, place: dict[str, str], expire: bool) -> None:
     """Every key, range of offsets and tag is tried, also after retention has removed files."""
     if expire:
         (store.root / "commitlog" / f"{0:020d}").unlink()
@@ -104,23 +104,23 @@ def test_the_index_finds_what_a_scan_finds(store: BuiltStore, place: dict[str, s
             assert bool(scanned) == (key != "nobody")
 
 
-def test_what_is_indexed_later_is_not_missed(store: BuiltStore) -> None:
+def test_messages_indexed_later_are_not_missed(store: BuiltStore) -> None:
     """The index may be ahead of the watermark, never below it."""
     options = {"path": store.root, "subscribe": "orders", "key": "k"}
     before = rows(options)
-    index_is_told(store)
+    record_newest_index_file(store)
     assert len(rows(options)) > len(before)
     assert rows(options) == rows(options | {"keyLookupLimit": 0})
 
 
-def test_nothing_but_the_places_is_read(
+def test_only_the_offsets_of_the_key_are_read(
     store: BuiltStore, place: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """There is one task for one message, with one offset."""
     store.append("orders", b"rare", {"KEYS": "rare"}, queue_id=1)
     place_of_it = store.next["orders", 1] - 1
     append_some(store, 300, random.Random(10))
-    index_is_told(store)
+    record_newest_index_file(store)
     asked: list[tuple[TopicQueue, int, int]] = []
     for kind in (FileLog, ServiceLog):
         pages: Callable[..., Iterator[MessagePage]] = kind.pages
@@ -147,7 +147,7 @@ def scans(options: dict[str, Any]) -> bool:
     return parts[0].places is None
 
 
-def test_many_messages_are_scanned_for(store: BuiltStore, place: dict[str, str]) -> None:
+def test_keys_with_more_hits_than_the_limit_are_scanned(store: BuiltStore, place: dict[str, str]) -> None:
     """There are more than the limit."""
     count = len(rows(place | {"subscribe": "orders", "key": "k1"}))
     hits = count + len(rows(place | {"subscribe": "events", "key": "k1"}))
@@ -161,12 +161,12 @@ def test_inner_batches_are_scanned(store: BuiltStore, place: dict[str, str]) -> 
     """Their messages' keys are in no index."""
     store.topic("batches", batch=True)
     store.append_batch("batches", [(b"a", {"KEYS": "k"}, 0), (b"b", {}, 0)])
-    index_is_told(store)
+    record_newest_index_file(store)
     assert [row[3] for row in rows(place | {"subscribe": "batches", "key": "k"})] == [b"a"]
     assert scans(place | {"subscribe": "batches", "key": "k"})
 
 
-def test_queues_are_scanned_where_the_index_is_not_what_the_pipeline_told_of(store: BuiltStore) -> None:
+def test_queues_are_scanned_if_the_newest_index_file_is_not_the_recorded_one(store: BuiltStore) -> None:
     """The newest file is gone, or none was recorded."""
     options = {"path": store.root, "subscribe": "orders", "key": "k"}
     assert not scans(options)
@@ -179,22 +179,20 @@ def test_queues_are_scanned_where_the_index_is_not_what_the_pipeline_told_of(sto
 
 
 @pytest.mark.parametrize(("slots", "entries"), [(7, 64), (12, 6), (7, 7)], ids=["no size", "as 2 slots", "as 2, too"])
-def test_queues_are_scanned_where_the_index_is_laid_out_in_another_way(
-    tmp_path: Path, slots: int, entries: int
-) -> None:
+def test_queues_are_scanned_if_the_index_has_other_sizes(tmp_path: Path, slots: int, entries: int) -> None:
     """The file's size may be that of other numbers too."""
     store = BuiltStore(tmp_path / "store", slots=slots, entries=entries)
     store.topic("orders", queues=_QUEUES)
     for number in range(40):
         store.append("orders", b"%d" % number, {"KEYS": f"k{number}"})
-    index_is_told(store)
+    record_newest_index_file(store)
     for number in range(0, 40, 13):
         options = {"path": store.root, "subscribe": "orders", "key": f"k{number}"}
         assert scans(options)
         assert [row[3] for row in rows(options)] == [b"%d" % number]
 
 
-def test_queues_are_scanned_where_a_service_cannot_read_its_index(tmp_path: Path) -> None:
+def test_queues_are_scanned_if_the_service_cannot_read_the_index(tmp_path: Path) -> None:
     """Its settings lack the size of the files."""
     store = BuiltStore(tmp_path / "store", slots=7, entries=64)
     store.topic("orders", queues=_QUEUES)
@@ -205,10 +203,10 @@ def test_queues_are_scanned_where_a_service_cannot_read_its_index(tmp_path: Path
 
 
 @pytest.mark.parametrize("at", [12, 20, 4], ids=["queue id", "queue offset", "magic"])
-def test_a_damaged_record_that_has_the_key_is_scanned_for(store: BuiltStore, at: int) -> None:
+def test_an_index_read_and_a_scan_agree_on_a_damaged_record(store: BuiltStore, at: int) -> None:
     """The scan reports it, or still finds it."""
     written = store.append("orders", b"here", {"KEYS": "mine"}, queue_id=2)
-    index_is_told(store)
+    record_newest_index_file(store)
     reader = StoreReader(store.root)
     assert places_of_key(reader, reader.watermark(), topic="orders", key="mine", most=9) is not None
     store.write_log(written.physical_offset + at, b"\x01")
@@ -223,10 +221,10 @@ def test_a_damaged_record_that_has_the_key_is_scanned_for(store: BuiltStore, at:
     assert outcomes[0] == outcomes[1]
 
 
-def test_a_body_that_is_damaged_is_told(store: BuiltStore, place: dict[str, str]) -> None:
+def test_a_damaged_body_is_reported_by_index_read_and_scan(store: BuiltStore, place: dict[str, str]) -> None:
     """The index and a scan report the same place."""
     written = store.append("orders", b"here", {"KEYS": "mine"}, queue_id=2)
-    index_is_told(store)
+    record_newest_index_file(store)
     store.write_log(written.physical_offset + 88, b"\xff")
     for limit in (0, 1000):
         with pytest.raises(CorruptMessageError, match=f"at queue offset {written.queue_offset}"):
@@ -234,6 +232,6 @@ def test_a_body_that_is_damaged_is_told(store: BuiltStore, place: dict[str, str]
 
 
 @pytest.mark.parametrize("key", ["", "\ufffd", "k" * 40_000], ids=["empty", "no UTF-8", "too long"])
-def test_what_no_index_has_is_scanned_for(store: BuiltStore, place: dict[str, str], key: str) -> None:
+def test_keys_that_no_index_contains_are_scanned(store: BuiltStore, place: dict[str, str], key: str) -> None:
     """The index holds no such key in this form."""
     assert scans(place | {"subscribe": "orders", "key": key})

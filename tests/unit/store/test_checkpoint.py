@@ -20,7 +20,7 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "checkpoint"
 
 
-def test_new_checkpoint_is_4096_zero_bytes(path: Path) -> None:
+def test_a_new_checkpoint_is_4096_zero_bytes(path: Path) -> None:
     """A broker creates the same; every field reads 0."""
     checkpoint = Checkpoint.open_to_write(path, DiskStorage())
     assert [checkpoint.get(field) for field in Field] == [0] * 5
@@ -29,7 +29,7 @@ def test_new_checkpoint_is_4096_zero_bytes(path: Path) -> None:
 
 
 @pytest.mark.parametrize("field", Field)
-def test_each_field_lies_big_endian_at_8_bytes_a_field(path: Path, field: Field) -> None:
+def test_each_checkpoint_field_is_stored_big_endian_at_8_bytes_per_field(path: Path, field: Field) -> None:
     """Setting a field changes only its eight bytes (docs/format.md §7)."""
     checkpoint = Checkpoint.open_to_write(path, DiskStorage())
     checkpoint.set(field, OFFSET)
@@ -40,7 +40,7 @@ def test_each_field_lies_big_endian_at_8_bytes_a_field(path: Path, field: Field)
     checkpoint.close()
 
 
-def test_reader_sees_the_committed_offset_at_once(path: Path) -> None:
+def test_a_reader_sees_the_committed_offset_immediately(path: Path) -> None:
     """Reader and writer map the same file."""
     writer = Checkpoint.open_to_write(path, DiskStorage())
     reader = Checkpoint.open_read_only(path)
@@ -50,7 +50,7 @@ def test_reader_sees_the_committed_offset_at_once(path: Path) -> None:
     reader.close()
 
 
-def test_committed_word_holds_the_lowest_bytes_of_the_offset(path: Path) -> None:
+def test_the_committed_word_holds_the_lowest_bytes_of_the_offset(path: Path) -> None:
     """Followers wait on the aligned word of the lowest four bytes, which changes with every commit."""
     checkpoint = Checkpoint.open_to_write(path, DiskStorage())
     address = checkpoint.committed_word_address()
@@ -61,13 +61,13 @@ def test_committed_word_holds_the_lowest_bytes_of_the_offset(path: Path) -> None
     checkpoint.close()
 
 
-def test_missing_checkpoint_is_not_found(path: Path) -> None:
+def test_a_missing_checkpoint_is_not_found(path: Path) -> None:
     """A reader does not create it."""
     with pytest.raises(FileNotFoundError):
         Checkpoint.open_read_only(path)
 
 
-def test_short_checkpoint_is_damage(path: Path) -> None:
+def test_a_short_checkpoint_is_damage(path: Path) -> None:
     """A file shorter than the layout cannot be mapped."""
     path.write_bytes(bytes(40))
     with pytest.raises(CorruptStoreError):

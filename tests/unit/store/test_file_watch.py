@@ -31,7 +31,7 @@ def is_readable(watch: FileWatch) -> bool:
     return bool(poll.poll(0))
 
 
-def test_many_reads_are_one_event(watch: FileWatch, tmp_path: Path) -> None:
+def test_repeated_reads_are_one_watch_event(watch: FileWatch, tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(b"x")
     watch.watch(path)
@@ -44,7 +44,7 @@ def test_many_reads_are_one_event(watch: FileWatch, tmp_path: Path) -> None:
     assert not watch.take()
 
 
-def test_another_file_instead(watch: FileWatch, tmp_path: Path) -> None:
+def test_watching_another_file_replaces_the_first(watch: FileWatch, tmp_path: Path) -> None:
     first, second = tmp_path / "first", tmp_path / "second"
     for path in (first, second):
         path.write_bytes(b"x")
@@ -56,7 +56,7 @@ def test_another_file_instead(watch: FileWatch, tmp_path: Path) -> None:
     assert watch.take()
 
 
-def test_a_file_that_was_replaced_is_silent_until_it_is_watched_anew(watch: FileWatch, tmp_path: Path) -> None:
+def test_a_replaced_file_has_no_events_until_it_is_watched_again(watch: FileWatch, tmp_path: Path) -> None:
     path, other = tmp_path / "file", tmp_path / "other"
     for each in (path, other):
         each.write_bytes(b"x")
@@ -71,6 +71,6 @@ def test_a_file_that_was_replaced_is_silent_until_it_is_watched_anew(watch: File
     assert watch.take()
 
 
-def test_a_file_that_is_not_there(watch: FileWatch, tmp_path: Path) -> None:
+def test_watching_a_missing_file_raises(watch: FileWatch, tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         watch.watch(tmp_path / "none")

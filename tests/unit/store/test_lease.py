@@ -75,7 +75,7 @@ def holding(path: Path) -> Iterator[Holder]:
         holder.process.communicate()
 
 
-def test_it_has_one_holder_and_each_time_another_generation(tmp_path: Path) -> None:
+def test_a_lease_has_one_holder_and_a_new_generation_each_time(tmp_path: Path) -> None:
     path = tmp_path / "lease"
     first, second = Lease(path, length_ms=60_000), Lease(path, length_ms=60_000)
     first.acquire()
@@ -91,7 +91,7 @@ def test_it_has_one_holder_and_each_time_another_generation(tmp_path: Path) -> N
     first.release()
 
 
-def test_a_holder_that_is_killed_is_followed_at_once(tmp_path: Path) -> None:
+def test_the_lease_of_a_killed_holder_is_free_immediately(tmp_path: Path) -> None:
     """The lock ends with the process: no waiting for the lease's length."""
     lease = Lease(tmp_path / "lease", length_ms=60_000)
     with holding(tmp_path / "lease") as holder:
@@ -101,7 +101,7 @@ def test_a_holder_that_is_killed_is_followed_at_once(tmp_path: Path) -> None:
         lease.release()
 
 
-def test_a_holder_that_hangs_loses_it_and_is_refused_when_it_wakes_up(tmp_path: Path) -> None:
+def test_a_hanging_holder_loses_the_lease_and_is_refused_when_it_resumes(tmp_path: Path) -> None:
     lease = Lease(tmp_path / "lease", length_ms=LENGTH_MS)
     with holding(tmp_path / "lease") as holder:
         assert holder.says() == "mine"
@@ -117,7 +117,7 @@ def test_a_holder_that_hangs_loses_it_and_is_refused_when_it_wakes_up(tmp_path: 
         assert holder.says() == "lost"
 
 
-def test_a_holder_that_slept_unnoticed_goes_on(tmp_path: Path) -> None:
+def test_a_suspended_holder_without_a_successor_keeps_the_lease(tmp_path: Path) -> None:
     """No other process has taken the lease, so the holder renews it."""
     with holding(tmp_path / "lease") as holder:
         holder.send(signal.SIGSTOP)
@@ -126,7 +126,7 @@ def test_a_holder_that_slept_unnoticed_goes_on(tmp_path: Path) -> None:
         assert holder.says() == "mine"
 
 
-def test_a_holder_that_works_keeps_it(tmp_path: Path) -> None:
+def test_a_working_holder_keeps_the_lease(tmp_path: Path) -> None:
     """A long task does not matter: the lease is renewed concurrently."""
     lease = Lease(tmp_path / "lease", length_ms=2 * LENGTH_MS)
     with holding(tmp_path / "lease") as holder:
@@ -140,7 +140,7 @@ def test_a_holder_that_works_keeps_it(tmp_path: Path) -> None:
     lease.release()
 
 
-def test_of_those_who_take_it_over_one_gets_it(tmp_path: Path) -> None:
+def test_only_one_of_several_takers_gets_the_lease(tmp_path: Path) -> None:
     path = tmp_path / "lease"
     leases = [Lease(path, length_ms=LENGTH_MS) for _ in range(4)]
     holders: list[Lease] = []
@@ -165,7 +165,7 @@ def test_of_those_who_take_it_over_one_gets_it(tmp_path: Path) -> None:
     assert sorted(lease.generation for lease in leases) == [2, 3, 4, 5]
 
 
-def test_of_one_that_took_over_a_moment_ago_nothing_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lease_that_was_just_taken_over_is_not_taken_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two processes saw the same silent holder: the slower one waits for the faster one, the new holder."""
     first, second = (Lease(tmp_path / "lease", length_ms=LENGTH_MS) for _ in range(2))
     replace = lease_module._replace
@@ -205,20 +205,20 @@ def made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return made
 
 
-def test_who_takes_over_renames_no_file_but_its_own(made_again: Path) -> None:
+def test_a_takeover_renames_only_its_own_file(made_again: Path) -> None:
     path, words = made_again.with_name("lease"), struct.pack("<QQ", 1, 7)
     path.write_bytes(words)
     assert lease_module._replace(path, (1, 7)) is None
     assert (path.read_bytes(), made_again.read_bytes()) == (words, b"the third one's")
 
 
-def test_who_removes_a_leftover_removes_no_other_file(made_again: Path) -> None:
+def test_removing_a_leftover_removes_no_other_file(made_again: Path) -> None:
     made_again.touch()
     lease_module._remove_leftover(made_again)
     assert made_again.read_bytes() == b"the third one's"
 
 
-def test_a_leftover_of_one_that_was_killed_taking_over_is_no_obstacle(tmp_path: Path) -> None:
+def test_a_leftover_of_a_killed_takeover_does_not_block_the_next(tmp_path: Path) -> None:
     lease = Lease(tmp_path / "lease", length_ms=LENGTH_MS)
     with holding(tmp_path / "lease") as holder:
         leftover = tmp_path / f"lease.{holder.generation + 1}"
@@ -230,7 +230,7 @@ def test_a_leftover_of_one_that_was_killed_taking_over_is_no_obstacle(tmp_path: 
         lease.release()
 
 
-def test_who_holds_nothing_is_refused(tmp_path: Path) -> None:
+def test_confirm_without_the_lease_is_refused(tmp_path: Path) -> None:
     lease = Lease(tmp_path / "lease", length_ms=LENGTH_MS)
     with pytest.raises(StoreLockedError):
         lease.confirm()

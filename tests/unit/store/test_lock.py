@@ -37,7 +37,7 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "lock"
 
 
-def test_store_lock_writes_rocketmqs_four_bytes(path: Path) -> None:
+def test_the_store_lock_writes_rocketmqs_four_bytes(path: Path) -> None:
     """The file contains `lock` and stays after the release (docs/format.md §9)."""
     lock = StoreLock(path)
     assert path.read_bytes() == b"lock"
@@ -47,7 +47,7 @@ def test_store_lock_writes_rocketmqs_four_bytes(path: Path) -> None:
     assert lock_holder(path) is None
 
 
-def test_store_locked_by_another_process_is_refused_with_its_pid(path: Path) -> None:
+def test_a_store_locked_by_another_process_is_refused_with_its_pid(path: Path) -> None:
     """The second process learns the holder's pid; when the first one dies, the lock is free."""
     with running(HOLD_STORE, path) as holder:
         assert lock_holder(path) == holder.pid
@@ -59,7 +59,7 @@ def test_store_locked_by_another_process_is_refused_with_its_pid(path: Path) -> 
     StoreLock(path).release()
 
 
-def test_plain_posix_lock_on_byte_0_counts(path: Path) -> None:
+def test_a_posix_lock_on_byte_0_locks_the_store(path: Path) -> None:
     """A JVM's tryLock(0, 1) takes this lock on Linux."""
     path.write_bytes(b"lock")
     with running(POSIX_HOLDER, path) as holder:
@@ -68,7 +68,7 @@ def test_plain_posix_lock_on_byte_0_counts(path: Path) -> None:
             StoreLock(path)
 
 
-def test_our_lock_keeps_a_posix_lock_out(path: Path) -> None:
+def test_the_store_lock_excludes_a_posix_lock(path: Path) -> None:
     """A broker cannot start on Tidemark's store."""
     lock = StoreLock(path)
     with pytest.raises(AssertionError), running(POSIX_HOLDER, path):
@@ -78,7 +78,7 @@ def test_our_lock_keeps_a_posix_lock_out(path: Path) -> None:
         pass
 
 
-def test_second_lock_in_one_process_is_refused_and_drops_nothing(path: Path) -> None:
+def test_a_second_lock_in_one_process_is_refused_and_keeps_the_first(path: Path) -> None:
     """POSIX would grant it, and its release would free the first one."""
     lock = StoreLock(path)
     with pytest.raises(StoreLockedError):
@@ -90,13 +90,13 @@ def test_second_lock_in_one_process_is_refused_and_drops_nothing(path: Path) -> 
     StoreLock(path).release()
 
 
-def test_holder_of_a_missing_file_is_nobody(path: Path) -> None:
+def test_a_missing_lock_file_has_no_holder(path: Path) -> None:
     """Asking creates no file."""
     assert lock_holder(path) is None
     assert not path.exists()
 
 
-def test_folder_lock_is_free_when_its_holder_dies(path: Path) -> None:
+def test_a_folder_lock_is_free_when_its_holder_dies(path: Path) -> None:
     """The way in which it ends does not matter."""
     lock = FolderLock(path)
     with running(HOLD_FOLDER, path):
@@ -108,7 +108,7 @@ def test_folder_lock_is_free_when_its_holder_dies(path: Path) -> None:
     lock.release()
 
 
-def test_waiting_folder_lock_takes_over_at_once(path: Path) -> None:
+def test_a_waiting_folder_lock_is_acquired_immediately_after_release(path: Path) -> None:
     """The standby of a shard gets it when the first one releases it."""
     first, second = FolderLock(path), FolderLock(path)
     first.require()

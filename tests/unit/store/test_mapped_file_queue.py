@@ -20,12 +20,12 @@ def put(folder: Path, start: int, content: bytes = b"", size: int = SIZE) -> Non
     (folder / f"{start:020d}").write_bytes(content.ljust(size, b"\0"))
 
 
-def test_name_is_20_digits() -> None:
+def test_a_file_name_is_20_digits() -> None:
     """It is zero padded, without grouping (docs/format.md §1)."""
     assert file_name(1_073_741_824) == "00000000001073741824"
 
 
-def test_writing_over_the_edge_rolls_to_new_files_of_full_size(tmp_path: Path) -> None:
+def test_a_write_across_files_creates_files_of_full_size(tmp_path: Path) -> None:
     """A write creates the files it needs, each with its full size."""
     files = MappedFileQueue(tmp_path / "q", SIZE, DiskStorage())
     data = bytes(range(150))
@@ -38,7 +38,7 @@ def test_writing_over_the_edge_rolls_to_new_files_of_full_size(tmp_path: Path) -
     files.close()
 
 
-def test_read_ends_at_the_file_and_is_empty_where_there_is_none(tmp_path: Path) -> None:
+def test_a_read_ends_at_its_file_and_is_empty_without_one(tmp_path: Path) -> None:
     """A read ends at its file's end; without a file it returns no bytes."""
     put(tmp_path, 128, b"abc")
     files = MappedFileQueue(tmp_path, SIZE)
@@ -53,14 +53,14 @@ def test_read_ends_at_the_file_and_is_empty_where_there_is_none(tmp_path: Path) 
     files.close()
 
 
-def test_queue_without_folder_is_empty(tmp_path: Path) -> None:
+def test_a_queue_without_a_folder_is_empty(tmp_path: Path) -> None:
     """Reading creates nothing."""
     files = MappedFileQueue(tmp_path / "none", SIZE)
     assert (files.starts, files.min_offset, files.capacity_end) == ([], 0, 0)
     assert not (tmp_path / "none").exists()
 
 
-def test_refresh_sees_what_others_made_and_deleted(tmp_path: Path) -> None:
+def test_refresh_sees_files_created_and_deleted_by_others(tmp_path: Path) -> None:
     """A deleted file is no longer read, though its descriptor was open."""
     put(tmp_path, 0, b"first")
     files = MappedFileQueue(tmp_path, SIZE)
@@ -74,7 +74,7 @@ def test_refresh_sees_what_others_made_and_deleted(tmp_path: Path) -> None:
     files.close()
 
 
-def test_file_of_another_size_is_a_contradiction(tmp_path: Path) -> None:
+def test_a_file_of_another_size_is_a_contradiction(tmp_path: Path) -> None:
     """The setting and the files must agree."""
     put(tmp_path, 0)
     put(tmp_path, 64, size=SIZE - 1)
@@ -84,7 +84,7 @@ def test_file_of_another_size_is_a_contradiction(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", [".DS_Store", "0.tmp", "x", "123", "²" * 20, file_name(64) + ".bak", "-" + "1" * 19])
-def test_foreign_file_is_refused(tmp_path: Path, name: str) -> None:
+def test_a_foreign_file_is_refused(tmp_path: Path, name: str) -> None:
     """A broker would not load such a folder either; subfolders are ignored."""
     put(tmp_path, 0)
     (tmp_path / "some-folder").mkdir()
@@ -95,7 +95,7 @@ def test_foreign_file_is_refused(tmp_path: Path, name: str) -> None:
     assert refused.value.facts["path"] == str(tmp_path / name)
 
 
-def test_start_that_is_no_multiple_of_the_size_is_refused(tmp_path: Path) -> None:
+def test_a_file_start_that_is_not_a_multiple_of_the_size_is_refused(tmp_path: Path) -> None:
     """Such a file cannot have the content that its name states."""
     put(tmp_path, 65)
     with pytest.raises(CorruptStoreError):
@@ -103,7 +103,7 @@ def test_start_that_is_no_multiple_of_the_size_is_refused(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("may_write", [True, False])
-def test_zero_length_last_file_counts_as_none(tmp_path: Path, may_write: bool) -> None:
+def test_a_zero_length_last_file_is_ignored(tmp_path: Path, may_write: bool) -> None:
     """A crash during its creation left it: the owner deletes it, a reader skips it."""
     put(tmp_path, 0)
     put(tmp_path, 64, size=0)
@@ -116,7 +116,7 @@ def test_zero_length_last_file_counts_as_none(tmp_path: Path, may_write: bool) -
     files.close()
 
 
-def test_zero_length_file_before_the_last_is_refused(tmp_path: Path) -> None:
+def test_a_zero_length_file_before_the_last_is_refused(tmp_path: Path) -> None:
     """Only the last file can have been unfinished (docs/format.md §10)."""
     put(tmp_path, 0, size=0)
     put(tmp_path, 64)
@@ -124,7 +124,7 @@ def test_zero_length_file_before_the_last_is_refused(tmp_path: Path) -> None:
         MappedFileQueue(tmp_path, SIZE)
 
 
-def test_missing_file_in_the_row_is_told_by_covers(tmp_path: Path) -> None:
+def test_covers_is_false_for_a_missing_file(tmp_path: Path) -> None:
     """A lost file does not hide its neighbours."""
     put(tmp_path, 0, b"a")
     put(tmp_path, 128, b"c")
@@ -134,7 +134,7 @@ def test_missing_file_in_the_row_is_told_by_covers(tmp_path: Path) -> None:
     files.close()
 
 
-def test_file_deleted_while_the_folder_is_read_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_deleted_while_the_folder_is_listed_is_omitted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Retention may delete between the listing and the stat."""
 
     class Gone:
@@ -155,7 +155,7 @@ def test_file_deleted_while_the_folder_is_read_is_left_out(tmp_path: Path, monke
     assert files.starts == [64]
 
 
-def test_zero_overwrites_what_is_there_and_makes_nothing(tmp_path: Path) -> None:
+def test_zero_overwrites_existing_files_and_creates_none(tmp_path: Path) -> None:
     """Zeroing stops at the end of the files."""
     files = MappedFileQueue(tmp_path, SIZE, DiskStorage())
     files.write(0, b"x" * 128)
@@ -166,7 +166,7 @@ def test_zero_overwrites_what_is_there_and_makes_nothing(tmp_path: Path) -> None
     files.close()
 
 
-def test_deleted_file_is_gone(tmp_path: Path) -> None:
+def test_a_deleted_file_is_removed_from_folder_list_and_reads(tmp_path: Path) -> None:
     """It is gone from the folder, the list, and reads."""
     files = MappedFileQueue(tmp_path, SIZE, DiskStorage())
     files.write(0, b"x" * 128)
@@ -178,7 +178,7 @@ def test_deleted_file_is_gone(tmp_path: Path) -> None:
     files.close()
 
 
-def test_size_on_disk_is_that_of_the_files_there(tmp_path: Path) -> None:
+def test_size_on_disk_is_the_size_of_the_first_non_empty_file(tmp_path: Path) -> None:
     """The first non-empty file decides; without one there is no size."""
     assert size_on_disk(tmp_path / "none") is None
     put(tmp_path, 0, size=0)
@@ -245,7 +245,7 @@ def test_a_file_that_cannot_be_deleted_stays_known(tmp_path: Path, monkeypatch: 
     files.close()
 
 
-def test_a_queue_that_syncs_names_later_makes_its_first_file_without_a_sync(tmp_path: Path) -> None:
+def test_a_queue_with_deferred_name_syncs_creates_its_first_file_without_a_sync(tmp_path: Path) -> None:
     """The same holds for its folders; before a second file is created, the first one is fully on the disk."""
     storage = RecordingStorage()
     files = MappedFileQueue(tmp_path / "topic" / "0", 100, storage, sync_names_later=True)

@@ -35,7 +35,7 @@ def restart_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_boot_number", lambda: 12345)
 
 
-def test_new_marks_say_that_nothing_is_indexed(path: Path) -> None:
+def test_new_marks_are_zero_in_the_given_term(path: Path) -> None:
     """All shards are at 0, in the given term."""
     marks = opened(path, term=7)
     assert (marks.watermark(), marks.durable_floor(), marks.shards, marks.term) == (0, 0, 3, 7)
@@ -43,7 +43,7 @@ def test_new_marks_say_that_nothing_is_indexed(path: Path) -> None:
     marks.close()
 
 
-def test_watermark_is_the_least_visible_mark(path: Path) -> None:
+def test_the_published_watermark_is_the_least_visible_mark(path: Path) -> None:
     """Everything below it is indexed by every shard."""
     marks = moved(path, visible=[300, 200, 250], durable=[100, 50, 250])
     assert (marks.watermark(), marks.durable_floor(), marks.greatest_durable()) == (200, 50, 250)
@@ -53,7 +53,7 @@ def test_watermark_is_the_least_visible_mark(path: Path) -> None:
     marks.close()
 
 
-def test_bytes_are_the_words_the_docs_tell(path: Path) -> None:
+def test_the_marks_file_has_the_documented_words(path: Path) -> None:
     """Magic, number of shards, and four words per shard from word 8, in native byte order (docs/format.md §8)."""
     moved(path, visible=[300, 200], durable=[100, 50]).close()
     words = struct.unpack("=512Q", path.read_bytes())
@@ -64,8 +64,8 @@ def test_bytes_are_the_words_the_docs_tell(path: Path) -> None:
     assert not any(words[16:])
 
 
-def test_who_moves_the_least_mark_tells_who_watches(path: Path) -> None:
-    """A reader sees it at once; a shard that does not move the minimum wakes no watcher."""
+def test_moving_the_least_mark_notifies_watchers(path: Path) -> None:
+    """A reader sees the new watermark immediately; a shard that does not move the minimum wakes no watcher."""
     marks = opened(path)
     reader = Marks.open_read_only(path)
     watch = FileWatch()
@@ -84,7 +84,7 @@ def test_who_moves_the_least_mark_tells_who_watches(path: Path) -> None:
     reader.close()
 
 
-def test_of_two_shards_that_publish_at_once_both_tell(path: Path) -> None:
+def test_two_concurrent_publications_both_notify_watchers(path: Path) -> None:
     """Each may see that the other one has moved: a watcher that was woken by the first one reads again."""
     marks = opened(path, shards=2)
     watch = FileWatch()
@@ -100,7 +100,7 @@ def test_of_two_shards_that_publish_at_once_both_tell(path: Path) -> None:
 
 
 @pytest.mark.parametrize("shards", [1, 2, 5, MAX_SHARDS])
-def test_other_number_of_shards_starts_all_at_the_least_durable_mark(path: Path, shards: int) -> None:
+def test_a_new_number_of_shards_starts_all_at_the_least_durable_mark(path: Path, shards: int) -> None:
     """Queues change their shard, so no shard may start above the minimum of all durable marks."""
     moved(path, visible=[300, 200, 250], durable=[100, 50, 250]).close()
     marks = opened(path, shards=shards, term=9)
@@ -111,7 +111,7 @@ def test_other_number_of_shards_starts_all_at_the_least_durable_mark(path: Path,
     marks.close()
 
 
-def test_same_number_of_shards_keeps_the_marks(path: Path) -> None:
+def test_an_unchanged_number_of_shards_keeps_the_marks(path: Path) -> None:
     """Opening again changes nothing."""
     moved(path, visible=[300, 200], durable=[100, 50]).close()
     marks = opened(path, shards=2, term=9)
@@ -120,7 +120,7 @@ def test_same_number_of_shards_keeps_the_marks(path: Path) -> None:
     marks.close()
 
 
-def test_after_a_reboot_only_durable_marks_count(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_after_a_reboot_only_durable_marks_are_used(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Visible marks may have reached the disk without the data below them."""
     moved(path, visible=[300, 200], durable=[100, 50]).close()
     restart_machine(monkeypatch)
@@ -136,7 +136,7 @@ def test_after_a_reboot_only_durable_marks_count(path: Path, monkeypatch: pytest
     reader.close()
 
 
-def test_new_term_clamps_the_shard_that_adopts_it(path: Path) -> None:
+def test_a_new_term_clamps_the_marks_of_the_adopting_shard(path: Path) -> None:
     """Marks above the writer's recovered end are lowered, others stay; the watermark has the oldest term."""
     marks = moved(path, visible=[300, 200], durable=[250, 50])
     marks.adopt_term(0, 2, end_offset=220)
@@ -146,7 +146,7 @@ def test_new_term_clamps_the_shard_that_adopts_it(path: Path) -> None:
     marks.close()
 
 
-def test_set_back_shard_builds_again_from_there(path: Path) -> None:
+def test_set_back_lowers_all_marks_of_one_shard(path: Path) -> None:
     """All of its marks move, no other shard's."""
     marks = moved(path, visible=[300, 200], durable=[250, 50])
     marks.set_back(0, 10)
@@ -154,7 +154,7 @@ def test_set_back_shard_builds_again_from_there(path: Path) -> None:
     marks.close()
 
 
-def test_intention_survives_a_killed_builder(path: Path) -> None:
+def test_the_intended_end_survives_a_killed_builder(path: Path) -> None:
     """The next process reads the end of the chunk that was being built."""
     marks = opened(path)
     marks.intend(1, 77)
@@ -165,14 +165,14 @@ def test_intention_survives_a_killed_builder(path: Path) -> None:
 
 
 @pytest.mark.parametrize("shards", [0, -1, MAX_SHARDS + 1])
-def test_impossible_number_of_shards_is_refused(path: Path, shards: int) -> None:
+def test_an_impossible_number_of_shards_is_refused(path: Path, shards: int) -> None:
     """The file has room for a hundred."""
     with pytest.raises(ValueError, match="shards"):
         opened(path, shards=shards)
 
 
 @pytest.mark.parametrize("content", [None, b"", bytes(4096)])
-def test_marks_that_are_not_there_yet_are_not_found(path: Path, content: bytes | None) -> None:
+def test_missing_or_incomplete_marks_are_not_found(path: Path, content: bytes | None) -> None:
     """There is no file, or the pipeline is just creating it."""
     path.parent.mkdir()
     if content is not None:
@@ -185,8 +185,8 @@ def test_marks_that_are_not_there_yet_are_not_found(path: Path, content: bytes |
     "content",
     [b"x" * 100, b"TIDEMRK2" + bytes(4088), struct.pack("=8sQ", b"TIDEMRK1", 101).ljust(4096, b"\0")],
 )
-def test_file_that_is_something_else_is_damage(path: Path, content: bytes) -> None:
-    """It has another size, another version, or an impossible number of shards."""
+def test_an_invalid_marks_file_is_damage(path: Path, content: bytes) -> None:
+    """The file has another size, another version, or an impossible number of shards."""
     path.parent.mkdir()
     path.write_bytes(content)
     with pytest.raises(CorruptStoreError):

@@ -38,27 +38,27 @@ def fault_of(paths: StorePaths, *, with_queues: bool = True) -> tuple[str, str] 
     return None
 
 
-def test_a_store_as_we_make_it_is_safe(root: Path, tmp_path: Path) -> None:
-    """So is a store that does not exist yet; a store may be reached by a link."""
+def test_a_new_store_is_safe(root: Path, tmp_path: Path) -> None:
+    """A store that does not exist yet is safe too, and a store may be reached by a symlink."""
     (tmp_path / "link").symlink_to(root)
     for path in (root, tmp_path / "link", tmp_path / "new"):
         assert fault_of(StorePaths(path)) is None
 
 
 @pytest.mark.parametrize("name", [".", "commitlog", "config", "consumequeue", "index", "tidemark"])
-def test_nothing_may_be_written_by_everybody(root: Path, name: str) -> None:
+def test_a_world_writable_path_is_refused(root: Path, name: str) -> None:
     """This covers the store and all its contents."""
     (root / name).chmod(0o777)
     assert fault_of(StorePaths(root)) == ("WORLD_WRITABLE", str(root / name))
 
 
-def test_a_group_may_write(root: Path) -> None:
+def test_a_group_writable_store_is_accepted(root: Path) -> None:
     """Services may run as several users of one group."""
     root.chmod(0o770)
     assert fault_of(StorePaths(root)) is None
 
 
-def test_a_store_of_somebody_else_is_refused(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_store_of_another_user_is_refused(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Root's files are trusted by all users, and root may work in any store."""
     owner = root.stat().st_uid
     for user, fault in ((owner + 1, ("OWNER", str(root))), (owner, None), (0, None)):
@@ -83,7 +83,7 @@ def test_a_store_of_somebody_else_is_refused(root: Path, monkeypatch: pytest.Mon
         "index",
     ],
 )
-def test_a_link_inside_is_refused(root: Path, tmp_path: Path, name: str) -> None:
+def test_a_symlink_inside_the_store_is_refused(root: Path, tmp_path: Path, name: str) -> None:
     """The target does not matter; queues and index are checked only for services that use them."""
     elsewhere = tmp_path / "elsewhere"
     (root / name).rename(elsewhere)
@@ -93,8 +93,8 @@ def test_a_link_inside_is_refused(root: Path, tmp_path: Path, name: str) -> None
     assert (fault_of(StorePaths(root), with_queues=False) is None) == is_of_queues
 
 
-def test_a_folder_of_the_log_that_a_setting_names_may_be_a_link(root: Path, tmp_path: Path) -> None:
-    """Its files may not be links; nor may the folder be world-writable."""
+def test_a_configured_log_folder_may_be_a_symlink(root: Path, tmp_path: Path) -> None:
+    """Its files must not be symlinks, and the folder must not be world-writable."""
     disk = tmp_path / "disk"
     (root / "commitlog").rename(disk)
     (tmp_path / "named").symlink_to(disk)
@@ -107,7 +107,7 @@ def test_a_folder_of_the_log_that_a_setting_names_may_be_a_link(root: Path, tmp_
     assert fault_of(paths) == ("SYMLINK", str(tmp_path / "named" / "00000000000000065536"))
 
 
-def test_of_an_attached_store_only_our_own_folder_counts(root: Path, tmp_path: Path) -> None:
+def test_only_the_state_folder_of_an_attached_store_is_checked(root: Path, tmp_path: Path) -> None:
     """Tidemark writes nothing to the broker's folders, so they are not checked."""
     state = tmp_path / "state"
     (state / "tidemark").mkdir(parents=True)
@@ -126,10 +126,10 @@ DOORS: dict[str, Callable[[Path], int]] = {
 
 
 @pytest.mark.parametrize("service", DOORS)
-def test_every_service_ends_before_it_writes(
+def test_every_service_exits_before_a_write_to_an_unsafe_store(
     root: Path, service: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """It prints one line with the reason and exits with 1."""
+    """The service prints one line with the reason and exits with 1."""
     monkeypatch.setenv("TIDEMARK_STORE_ROOT", str(root))
     root.chmod(0o777)
     before = sorted(root.rglob("*"))

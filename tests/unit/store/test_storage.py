@@ -23,7 +23,7 @@ def steps_of(folder: Path, *, before: bytes | None) -> list[str]:
 
 
 @pytest.mark.parametrize("before", [None, b"old"])
-def test_replaced_file_is_old_or_new_wherever_the_process_dies(tmp_path: Path, before: bytes | None) -> None:
+def test_a_replaced_file_is_old_or_new_after_a_kill_at_any_step(tmp_path: Path, before: bytes | None) -> None:
     """After a kill before any step the file has the old content or the new one; a second attempt succeeds."""
     count = len(steps_of(tmp_path / "count", before=before))
     for step in range(count):
@@ -40,14 +40,14 @@ def test_replaced_file_is_old_or_new_wherever_the_process_dies(tmp_path: Path, b
         assert sorted(os.listdir(path.parent)) in (["f"], ["f", "f.bak"])
 
 
-def test_new_content_is_synced_before_it_takes_the_name(tmp_path: Path) -> None:
+def test_new_content_is_synced_before_the_rename(tmp_path: Path) -> None:
     """A name never points at bytes that a power cut would lose."""
     steps = steps_of(tmp_path / "d", before=b"old")
     assert steps.count("create") == steps.count("pwrite") == steps.count("fdatasync") == steps.count("rename") == 2
     assert steps.index("rename") > len(steps) - 1 - steps[::-1].index("fdatasync")
 
 
-def test_previous_content_stays_as_bak(tmp_path: Path) -> None:
+def test_the_previous_content_is_kept_as_bak(tmp_path: Path) -> None:
     """The previous content is kept, unless that is switched off."""
     path = tmp_path / "f"
     for content in (b"1", b"2", b"3"):
@@ -58,7 +58,7 @@ def test_previous_content_stays_as_bak(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("step", ["create", "pwrite"])
-def test_full_disk_leaves_the_old_content(tmp_path: Path, step: str) -> None:
+def test_a_full_disk_keeps_the_old_content(tmp_path: Path, step: str) -> None:
     """If there is no room for the new content, the old content and its backup stay."""
     path = tmp_path / "f"
     replace_file(DiskStorage(), path, b"older")
@@ -76,7 +76,7 @@ def fail(code: int) -> object:
 
 
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT])
-def test_full_disk_is_an_error_of_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int) -> None:
+def test_a_full_disk_raises_disk_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int) -> None:
     """Writing and creating raise a specific error, and leave no partial file."""
     storage = DiskStorage()
     descriptor = storage.create(tmp_path / "a", 10)
@@ -93,7 +93,7 @@ def test_full_disk_is_an_error_of_ours(tmp_path: Path, monkeypatch: pytest.Monke
     assert os.listdir(tmp_path) == ["a"]
 
 
-def test_other_errors_of_the_disk_are_not_called_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_disk_errors_do_not_raise_disk_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An I/O error is raised unchanged."""
     descriptor = DiskStorage().create(tmp_path / "a", 10)
     monkeypatch.setattr(os, "pwrite", fail(errno.EIO))
@@ -102,7 +102,7 @@ def test_other_errors_of_the_disk_are_not_called_full(tmp_path: Path, monkeypatc
     os.close(descriptor)
 
 
-def test_failed_sync_is_told_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_sync_raises_flush_failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """fdatasync and the fsync of a new file fail as FlushFailedError."""
     storage = DiskStorage()
     descriptor = storage.create(tmp_path / "a", 10)
@@ -115,22 +115,22 @@ def test_failed_sync_is_told_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyP
     os.close(descriptor)
 
 
-def test_created_file_has_its_size_and_is_not_made_twice(tmp_path: Path) -> None:
-    """It has zero bytes of full size; an existing file is never changed."""
+def test_a_created_file_has_its_full_size_and_is_not_recreated(tmp_path: Path) -> None:
+    """The file is full of zero bytes; an existing file is never changed."""
     os.close(DiskStorage().create(tmp_path / "a", 1000))
     assert (tmp_path / "a").read_bytes() == bytes(1000)
     with pytest.raises(FileExistsError):
         DiskStorage().create(tmp_path / "a", 10)
 
 
-def test_folders_are_made_with_their_parents(tmp_path: Path) -> None:
+def test_folders_are_created_with_their_parents(tmp_path: Path) -> None:
     """A second call changes nothing."""
     for _ in range(2):
         DiskStorage().make_folder(tmp_path / "a" / "b" / "c")
     assert (tmp_path / "a" / "b" / "c").is_dir()
 
 
-def test_words_are_allocated_and_keep_what_was_there(tmp_path: Path) -> None:
+def test_mapped_words_are_allocated_and_keep_their_content(tmp_path: Path) -> None:
     """A file with a hole, as a broker leaves its checkpoint, keeps its bytes and gets its blocks."""
     path = tmp_path / "w"
     with path.open("wb") as file:
@@ -145,7 +145,7 @@ def test_words_are_allocated_and_keep_what_was_there(tmp_path: Path) -> None:
     assert path.read_bytes()[-8:] == (7).to_bytes(8, "little")
 
 
-def test_words_are_seen_through_another_mapping(tmp_path: Path) -> None:
+def test_mapped_words_are_visible_through_another_mapping(tmp_path: Path) -> None:
     """A reader's own mapping shows the owner's store at once; its address is 8 bytes per word."""
     words = DiskStorage().words(tmp_path / "w", 4096)
     reader = MappedWords(tmp_path / "w", 4096, writable=False)

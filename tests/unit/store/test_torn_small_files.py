@@ -54,7 +54,7 @@ def test_topics_come_from_bak_when_the_file_is_torn(paths: StorePaths, torn: byt
 
 
 @pytest.mark.parametrize("torn", TORN[2:])
-def test_offsets_that_cannot_be_read_at_all_are_an_error(paths: StorePaths, torn: bytes) -> None:
+def test_unreadable_offsets_are_an_error(paths: StorePaths, torn: bytes) -> None:
     """The service does not start with empty offsets: it names the file."""
     paths.consumer_offsets.write_bytes(torn)
     bak(paths.consumer_offsets).write_bytes(torn)
@@ -79,7 +79,7 @@ def test_the_copy_that_was_read_survives_the_next_write(paths: StorePaths) -> No
     assert bak(paths.topics).read_bytes() == TOPICS
 
 
-def test_offsets_are_the_old_ones_or_the_new_ones_wherever_the_process_dies(tmp_path: Path) -> None:
+def test_offsets_are_old_or_new_after_a_kill_at_any_step(tmp_path: Path) -> None:
     """Known failure 19: after a kill at any step of a PUT, the next owner has the acknowledged offset, or one more."""
     step = 0
     while True:

@@ -35,7 +35,9 @@ def words(tmp_path: Path) -> MappedWords:
 
 
 @pytest.mark.parametrize("no_futex", ["", "1"])
-def test_waiter_in_another_process_is_woken_before_its_time(tmp_path: Path, words: MappedWords, no_futex: str) -> None:
+def test_a_waiter_in_another_process_is_woken_before_its_timeout(
+    tmp_path: Path, words: MappedWords, no_futex: str
+) -> None:
     """A futex on a read-only mapping wakes it; without a futex it polls every two milliseconds."""
     address = words.address(3)
     with running(WAITER, tmp_path / "words", env={**os.environ, "TIDEMARK_NO_FUTEX": no_futex}) as waiter:
@@ -48,7 +50,7 @@ def test_waiter_in_another_process_is_woken_before_its_time(tmp_path: Path, word
     words.close()
 
 
-def test_wait_is_bounded(words: MappedWords) -> None:
+def test_a_wait_ends_at_its_limit(words: MappedWords) -> None:
     """It returns without being woken."""
     started = time.monotonic()
     wake.wait(words.address(0), 0, 0.03)
@@ -56,7 +58,7 @@ def test_wait_is_bounded(words: MappedWords) -> None:
     words.close()
 
 
-def test_changed_word_is_not_waited_on(words: MappedWords) -> None:
+def test_a_wait_on_a_changed_word_returns_immediately(words: MappedWords) -> None:
     """A change between the read and the wait is not missed."""
     words.store(0, 5)
     started = time.monotonic()
@@ -66,14 +68,14 @@ def test_changed_word_is_not_waited_on(words: MappedWords) -> None:
 
 
 @pytest.mark.parametrize("timeout_s", [0, -1, -0.001])
-def test_no_time_left_returns_at_once(words: MappedWords, timeout_s: float) -> None:
+def test_a_wait_without_time_left_returns_immediately(words: MappedWords, timeout_s: float) -> None:
     """This holds with a word and without one."""
     wake.wait(words.address(0), 0, timeout_s)
     wake.wait(None, 0, timeout_s)
     words.close()
 
 
-def test_without_an_address_it_naps(words: MappedWords) -> None:
+def test_a_wait_without_an_address_sleeps_briefly(words: MappedWords) -> None:
     """The sleep is short, and not longer than requested."""
     started = time.monotonic()
     wake.wait(None, 0, 60)

@@ -29,6 +29,6 @@ def test_the_page_has_the_packages_that_a_user_installs() -> None:
 
 
 @pytest.mark.parametrize("licence", ["AGPL-3.0", "MIT AND GPL-2.0", "UNKNOWN", "MIT OR (Apache-2.0 AND SSPL-1.0)", ""])
-def test_others_are_told(licence: str) -> None:
+def test_other_licences_are_reported(licence: str) -> None:
     """A choice of licences is reported too, because it needs a decision."""
     assert not_allowed({"some-package": licence}) == {"some-package": licence}

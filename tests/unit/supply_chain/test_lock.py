@@ -17,6 +17,6 @@ def test_every_requirement_has_one_version_and_hashes() -> None:
         assert all(re.fullmatch(r"sha256:[0-9a-f]{64}", one) for one in hashes), str(requirement)
 
 
-def test_no_address_stands_in_it() -> None:
+def test_the_lock_file_contains_no_address() -> None:
     """There is no registry's address, and no path of the machine that compiled it."""
     assert not re.search(r"://|--(extra-)?index-url|--find-links|--trusted-host|file:", LOCK.read_text())

@@ -11,7 +11,7 @@ from scripts import supply_chain
 from scripts.lock import locked_versions
 
 
-def test_it_names_every_locked_version_and_is_the_same_twice(tmp_path: Path) -> None:
+def test_the_sbom_lists_every_locked_version_and_is_reproducible(tmp_path: Path) -> None:
     """It has no time and no serial number: the SBOM changes only with the lock."""
     first, second = tmp_path / "first.json", tmp_path / "second.json"
     assert (supply_chain.write_sbom(first), supply_chain.write_sbom(second)) == (0, 0)
@@ -25,7 +25,7 @@ def test_it_names_every_locked_version_and_is_the_same_twice(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(("strict", "status"), [(False, 0), (True, 2)])
-def test_nobody_to_ask_is_said_and_not_passed_off_as_a_check(
+def test_an_unreachable_advisory_service_is_reported_as_not_checked(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], strict: bool, status: int
 ) -> None:
     """The host name is one that RFC 2606 reserves."""

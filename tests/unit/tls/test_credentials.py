@@ -22,26 +22,24 @@ from tidemark.tls.credentials import Credentials, Target
         ("tls://[::1]:8081", "/ca.pem", Target("[::1]:8081", is_tls=True)),
     ],
 )
-def test_grpc_speaks_tls_where_the_address_says_so_or_a_ca_is_given(
-    address: str, ca: str | None, target: Target
-) -> None:
+def test_grpc_uses_tls_for_a_tls_address_or_a_given_ca(address: str, ca: str | None, target: Target) -> None:
     assert Credentials(ca=ca).target(address) == target
 
 
-def test_the_environment_names_the_files(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tls_files_are_read_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     """An empty value counts as unset."""
     for name, value in (("CA", "/ca.pem"), ("CERT", ""), ("KEY", "")):
         monkeypatch.setenv(f"TIDEMARK_TLS_{name}", value)
     assert Credentials.from_environment() == Credentials(ca="/ca.pem")
 
 
-def test_a_certificate_goes_with_its_key(server: Pair) -> None:
+def test_a_certificate_without_its_key_is_refused(server: Pair) -> None:
     for tls in (Credentials(cert=server.cert), Credentials(key=server.key)):
         with pytest.raises(TlsFilesError, match="certificate and its private key"):
             tls.context()
 
 
-def test_files_that_cannot_be_used_are_told_before_anything_is_dialled(tmp_path: Path) -> None:
+def test_unusable_tls_files_are_reported_before_a_connection(tmp_path: Path) -> None:
     """The error names the file."""
     tls = Credentials(ca=tmp_path / "missing.pem")
     for connect in (

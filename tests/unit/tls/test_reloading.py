@@ -29,21 +29,21 @@ def watched(tmp_path: Path, server: Pair) -> Watched:
     return Watched(tmp_path, server)
 
 
-def test_what_has_not_changed_stays(watched: Watched) -> None:
+def test_unchanged_tls_files_are_not_reloaded(watched: Watched) -> None:
     before = watched.tls.current
     watched.tls.look()
     assert watched.tls.current is before
     assert watched.told == []
 
 
-def test_new_files_are_taken(watched: Watched, other: Pair) -> None:
+def test_new_tls_files_are_loaded(watched: Watched, other: Pair) -> None:
     other.put(watched.files)
     watched.tls.look()
     assert watched.tls.current.cert == other.cert.read_bytes()
     assert watched.told == [None]
 
 
-def test_broken_files_leave_the_old_ones_and_are_told_once(watched: Watched, server: Pair, other: Pair) -> None:
+def test_invalid_tls_files_keep_the_old_ones_and_are_reported_once(watched: Watched, server: Pair, other: Pair) -> None:
     """The service loads them again once they are valid."""
     watched.files.cert.write_text("broken")
     watched.tls.look()
@@ -60,7 +60,7 @@ def test_broken_files_leave_the_old_ones_and_are_told_once(watched: Watched, ser
     assert watched.told == [fault, None]
 
 
-def test_a_certificate_without_its_key_waits_for_it(watched: Watched, server: Pair, other: Pair) -> None:
+def test_a_new_certificate_is_used_once_its_key_is_replaced(watched: Watched, server: Pair, other: Pair) -> None:
     """Files are replaced one after the other."""
     shutil.copyfile(other.cert, watched.files.cert)
     watched.tls.look()
@@ -70,14 +70,14 @@ def test_a_certificate_without_its_key_waits_for_it(watched: Watched, server: Pa
     assert watched.tls.current.cert == other.cert.read_bytes()
 
 
-def test_a_file_that_goes_away(watched: Watched, server: Pair) -> None:
+def test_a_deleted_tls_file_keeps_the_old_one(watched: Watched, server: Pair) -> None:
     watched.files.key.unlink()
     watched.tls.look()
     assert watched.tls.current.cert == server.cert.read_bytes()
     assert watched.tls.reload_failed
 
 
-def test_an_expired_certificate_is_not_taken(watched: Watched, server: Pair, expired: Pair) -> None:
+def test_an_expired_certificate_is_not_loaded(watched: Watched, server: Pair, expired: Pair) -> None:
     expired.put(watched.files)
     watched.tls.look()
     assert watched.tls.current.cert == server.cert.read_bytes()

@@ -27,7 +27,7 @@ def refusal(pair: Pair, client_ca: Path | None = None) -> TlsFilesError:
     return refused.value
 
 
-def test_good_files_are_loaded_with_the_name_and_the_end_of_the_certificate(server: Pair) -> None:
+def test_valid_tls_files_are_loaded_with_name_and_expiry(server: Pair) -> None:
     """Health checks need the name, alarms the expiry; TLS 1.2 is the minimum version."""
     loaded = load(server)
     assert (loaded.cert, loaded.key) == (server.cert.read_bytes(), server.key.read_bytes())
@@ -40,7 +40,7 @@ def test_good_files_are_loaded_with_the_name_and_the_end_of_the_certificate(serv
 @pytest.mark.parametrize(
     ("client_auth", "mode"), [(ClientAuth.OPTIONAL, ssl.CERT_OPTIONAL), (ClientAuth.REQUIRED, ssl.CERT_REQUIRED)]
 )
-def test_clients_are_asked_as_the_setting_says(
+def test_client_certificates_are_verified_as_configured(
     authority: Authority, server: Pair, client_auth: ClientAuth, mode: ssl.VerifyMode
 ) -> None:
     loaded = load(server, authority.ca, client_auth)
@@ -49,13 +49,13 @@ def test_clients_are_asked_as_the_setting_says(
     assert loaded.context.minimum_version is ssl.TLSVersion.TLSv1_3
 
 
-def test_files_that_are_not_there_are_named(server: Pair, tmp_path: Path) -> None:
+def test_missing_tls_files_are_reported(server: Pair, tmp_path: Path) -> None:
     missing = tmp_path / "missing.pem"
     for pair, client_ca in ((Pair(missing, server.key), None), (Pair(server.cert, missing), None), (server, missing)):
         assert refusal(pair, client_ca).message == f"{missing}: cannot be read: No such file or directory"
 
 
-def test_files_of_another_kind_are_named(server: Pair, tmp_path: Path) -> None:
+def test_tls_files_of_another_kind_are_reported(server: Pair, tmp_path: Path) -> None:
     """The certificate is in the key's place, the key in the certificate's, or a file is no PEM."""
     assert refusal(Pair(server.cert, server.cert)).message == f"{server.cert}: contains no private key in PEM format"
     assert refusal(Pair(server.key, server.key)).message == f"{server.key}: contains no certificate in PEM format"
@@ -65,7 +65,7 @@ def test_files_of_another_kind_are_named(server: Pair, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("torn", ["cert", "key"])
-def test_torn_files_are_named(server: Pair, tmp_path: Path, torn: str) -> None:
+def test_truncated_tls_files_are_reported(server: Pair, tmp_path: Path, torn: str) -> None:
     """Files look like this while they are copied."""
     whole = getattr(server, torn).read_bytes()
     half = tmp_path / "half.pem"
@@ -74,11 +74,11 @@ def test_torn_files_are_named(server: Pair, tmp_path: Path, torn: str) -> None:
     assert refusal(pair).path == str(half)
 
 
-def test_a_key_of_another_certificate(server: Pair, other: Pair) -> None:
+def test_the_key_of_another_certificate_is_refused(server: Pair, other: Pair) -> None:
     assert refusal(Pair(server.cert, other.key)).message == f"{other.key}: is not the private key of {server.cert}"
 
 
-def test_a_key_with_a_password(server: Pair, tmp_path: Path) -> None:
+def test_a_key_with_a_password_is_refused(server: Pair, tmp_path: Path) -> None:
     """OpenSSL must not ask for the password on the terminal."""
     locked = tmp_path / "locked.key"
     command = ["openssl", "ec", "-in", str(server.key), "-aes256", "-passout", "pass:secret", "-out", str(locked)]
@@ -88,10 +88,10 @@ def test_a_key_with_a_password(server: Pair, tmp_path: Path) -> None:
     assert "secret" not in refused.message
 
 
-def test_an_expired_certificate(expired: Pair) -> None:
+def test_an_expired_certificate_is_refused(expired: Pair) -> None:
     assert refusal(expired).message == f"{expired.cert}: certificate has expired"
 
 
-def test_a_certificate_that_is_for_clients_alone(authority: Authority) -> None:
+def test_a_client_only_certificate_is_refused_for_a_server(authority: Authority) -> None:
     pair = authority.issue("client-only", uses="clientAuth")
     assert refusal(pair).path == str(pair.cert)

@@ -24,7 +24,7 @@ def test_a_token_is_read_again_when_its_file_changes(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "\n", "two words", "ä"])
-def test_a_file_without_a_token_is_told_without_its_content(tmp_path: Path, text: str) -> None:
+def test_an_invalid_token_file_is_reported_without_its_content(tmp_path: Path, text: str) -> None:
     """The error comes before a connection is opened."""
     path = tmp_path / "token"
     path.write_text(text)
@@ -34,7 +34,7 @@ def test_a_file_without_a_token_is_told_without_its_content(tmp_path: Path, text
         Credentials(token_file=tmp_path / "absent").authorization()
 
 
-def test_a_token_is_not_shown_by_accident(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_token_is_not_part_of_the_repr(monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither a traceback nor a notebook shows it."""
     monkeypatch.setenv("TIDEMARK_TOKEN", "secret")
     tls = Credentials.from_environment()

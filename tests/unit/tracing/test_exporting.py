@@ -36,7 +36,7 @@ class Kept(SpanExporter):
         ("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment.name=test", "tidemark-writer"),
     ],
 )
-def test_a_service_has_a_name_unless_the_environment_gives_another(
+def test_the_service_name_can_be_set_in_the_environment(
     monkeypatch: pytest.MonkeyPatch, variable: str, value: str, name: str
 ) -> None:
     """The standard's variables take precedence."""
@@ -49,7 +49,7 @@ def test_a_service_has_a_name_unless_the_environment_gives_another(
     assert span.resource.attributes["service.name"] == name
 
 
-def test_a_stop_does_not_wait_for_a_collector_that_hangs() -> None:
+def test_a_stop_does_not_wait_for_a_hanging_collector() -> None:
     """The stop ends at its limit; spans that exceed the queue are dropped, and creating a span never waits."""
     held = threading.Event()
     tracing = Tracing("writer", shutdown_ms=200, exporter=Kept(held))

@@ -14,13 +14,12 @@ from tidemark.tracing.request_id import begin_request, current_request_id
 
 
 @pytest.mark.parametrize("given", ["a", "7f3e-11", "A" * 128, "req:1/2=3@x._+"])
-def test_a_sane_id_of_the_caller_is_kept(given: str) -> None:
-    """It is not changed."""
+def test_a_valid_request_id_of_the_caller_is_kept(given: str) -> None:
     assert contextvars.copy_context().run(begin_request, given) == given
 
 
 @pytest.mark.parametrize("given", [None, "", "A" * 129, "a b", "a\n", "a\x00", "ä", '"}'])
-def test_any_other_gets_a_new_one(given: str | None) -> None:
+def test_an_invalid_request_id_is_replaced(given: str | None) -> None:
     """A caller can write neither its own nor overlong lines into the log."""
     made = [contextvars.copy_context().run(begin_request, given) for _ in range(2)]
     assert given not in made
@@ -28,7 +27,7 @@ def test_any_other_gets_a_new_one(given: str | None) -> None:
     assert contextvars.copy_context().run(begin_request, made[0]) == made[0]
 
 
-def test_what_is_logged_for_a_request_has_its_id_and_nothing_else_has(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_log_lines_of_a_request_have_its_id(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each request is a task with its own context."""
     stream = io.StringIO()
     monkeypatch.setattr("sys.stderr", stream)

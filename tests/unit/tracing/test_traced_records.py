@@ -29,12 +29,12 @@ def test_the_records_of_sampled_messages_are_found() -> None:
     ) == [(SAMPLED, 1), (SAMPLED, 3)]
 
 
-def test_no_more_are_looked_for_than_the_limit() -> None:
+def test_traced_records_are_limited() -> None:
     """Each gives a span: there must not be thousands."""
     assert len(found(*[{"traceparent": SAMPLED}] * 5, limit=3)) == 3
 
 
-def test_a_record_that_is_not_among_the_rows_is_not_told() -> None:
+def test_traced_records_outside_the_rows_are_not_returned() -> None:
     """Each of several tasks reports only its own records."""
     traced = {"traceparent": SAMPLED}
     assert found(traced, traced, traced, chosen=slice(1, 2)) == [(SAMPLED, 0)]

@@ -34,7 +34,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out / "tidemark" / "v1"
 
 
-def test_committed_stubs_equal_a_fresh_run(written: Path) -> None:
+def test_the_committed_stubs_are_current(written: Path) -> None:
     """Files and texts are the same: after a change of a proto file, run `make proto`."""
     committed = {path.name: path.read_text() for path in (ROOT / "tidemark" / "v1").glob("*_pb2*")}
     assert committed == {path.name: path.read_text() for path in written.glob("*_pb2*")}

@@ -9,7 +9,7 @@ from services.writer.config import FlushMode, WriterSettings
 from tidemark.format.host import Host
 
 
-def test_environment_names_are_the_promised_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_environment_names_are_stable(monkeypatch: pytest.MonkeyPatch) -> None:
     """A name is TIDEMARK_ and the field's name in capitals; scripts rely on them."""
     given = {
         "STORE_ROOT": "/somewhere",
@@ -68,7 +68,7 @@ def test_advertised_host_follows_the_setting_then_the_bound_address(
     ],
     ids=str,
 )
-def test_wrong_settings_are_refused(wrong: dict[str, object]) -> None:
+def test_invalid_settings_are_refused(wrong: dict[str, object]) -> None:
     """The refusal comes at the start."""
     with pytest.raises(ValidationError):
         WriterSettings(**wrong)  # type: ignore[arg-type]
@@ -79,6 +79,6 @@ def test_settings_are_frozen() -> None:
         setattr(WriterSettings(), "store_name", "other")  # noqa: B010 - mypy knows it is frozen
 
 
-def test_receive_limit_holds_the_greatest_legal_batch() -> None:
+def test_the_receive_limit_fits_the_largest_legal_batch() -> None:
     """It has room for a 4 MiB body and the rest of its request."""
     assert WriterSettings().receive_limit_bytes > 4_194_304 + 65_536

@@ -41,12 +41,12 @@ def deleted(policy: RetentionPolicy, *ages_h: float | None, disk: DiskUse = ROOM
         ((9, 500), 0),  # never a file after one that stays
     ],
 )
-def test_files_whose_newest_record_is_too_old_go(ages_h: tuple[float, ...], count: int) -> None:
+def test_files_whose_newest_record_is_too_old_are_deleted(ages_h: tuple[float, ...], count: int) -> None:
     """Deletion goes from the front to the first file that stays."""
     assert deleted(TEN_HOURS, *ages_h) == count
 
 
-def test_nothing_goes_where_nothing_is_switched_on() -> None:
+def test_no_file_is_deleted_without_a_retention_limit() -> None:
     """Neither age nor a full disk matters."""
     assert not KEEP_ALL.is_on()
     assert deleted(KEEP_ALL, 1e6, 1e6, disk=DiskUse(9_999, 10_000)) == 0
@@ -73,7 +73,7 @@ def test_a_file_without_a_readable_record_is_as_old_as_the_next_one(
     ("used_bytes", "count"),
     [(8_500, 0), (8_501, 1), (8_600, 1), (8_601, 2), (9_999, MOST_FILES)],
 )
-def test_a_disk_too_full_takes_the_oldest_files_at_any_age(used_bytes: int, count: int) -> None:
+def test_the_oldest_files_are_deleted_at_any_age_above_the_disk_threshold(used_bytes: int, count: int) -> None:
     """They are enough to get below the threshold, and at most the limit of a run; unreadable ones count too."""
     policy = RetentionPolicy(0, 85)
     disk = DiskUse(used_bytes, 10_000)
@@ -81,13 +81,13 @@ def test_a_disk_too_full_takes_the_oldest_files_at_any_age(used_bytes: int, coun
     assert deleted(policy, *[None] * 30, disk=disk) == count
 
 
-def test_age_goes_on_where_the_disk_is_satisfied() -> None:
+def test_deletion_by_age_continues_below_the_disk_threshold() -> None:
     """The first file is deleted for the disk, the second for its age."""
     assert deleted(RetentionPolicy(10 * HOUR_MS, 85), 0, 11, 9, disk=DiskUse(8_501, 10_000)) == 2
     assert deleted(TEN_HOURS, 0, 11, disk=DiskUse(9_999, 10_000)) == 0
 
 
-def test_no_file_is_looked_at_behind_the_first_that_stays() -> None:
+def test_no_file_is_read_after_the_first_one_kept() -> None:
     """Reading an age costs a walk over the file."""
     looked = []
 

@@ -34,14 +34,14 @@ def test_the_median_ratio_decides() -> None:
     assert compare(goal(2.0), [pair(199, 100), pair(190, 100), pair(300, 100)]).met is False
 
 
-def test_lower_is_better_where_the_goal_says_so() -> None:
+def test_a_lower_ratio_meets_a_goal_for_latencies() -> None:
     """For latencies the ratio must not exceed the factor."""
     assert compare(goal(1.0, Better.LOWER), [pair(0.9, 1.0, unit="ms")] * 3).met is True
     assert compare(goal(1.0, Better.LOWER), [pair(1.0, 1.0, unit="ms")] * 3).met is True
     assert compare(goal(1.0, Better.LOWER), [pair(1.1, 1.0, unit="ms")] * 3).met is False
 
 
-def test_without_a_factor_there_is_a_ratio_and_no_verdict() -> None:
+def test_a_goal_without_a_factor_has_a_ratio_and_no_verdict() -> None:
     """The row is shown, neither met nor missed."""
     comparison = compare(goal(None), [pair(50, 100)] * 3)
     assert comparison.met is None
@@ -54,20 +54,20 @@ def test_fewer_than_three_pairs_decide_nothing() -> None:
     assert (comparison.ratio.median, comparison.met) == (3.0, None)
 
 
-def test_the_other_peer_is_shown_too() -> None:
+def test_the_second_peer_is_shown_and_not_compared() -> None:
     """Its median is shown next to the others and does not enter the ratio."""
     comparison = compare(goal(), [pair(300, 100, 1000), pair(300, 100, 3000), pair(300, 100, 2000)])
     assert comparison.figures[KAFKA.name] == 2000
     assert comparison.ratio.median == 3.0
 
 
-def test_keys_of_ours_and_theirs_may_differ() -> None:
+def test_compared_rows_may_have_different_keys() -> None:
     """Several of our rows are compared with one row of another system."""
     runs = {OURS: {"raw": Figure("raw", 8, "msg/s")}, ROCKETMQ.name: {"pull": Figure("pull", 2, "msg/s")}}
     assert compare(goal(key="raw", peer_key="pull"), [runs]).ratio.median == 4.0
 
 
-def test_nothing_is_compared_that_cannot_be() -> None:
+def test_missing_or_incompatible_figures_are_not_compared() -> None:
     """A missing figure, different units or a zero figure give no ratio."""
     with pytest.raises(KeyError):
         compare(goal(), [pair(1, 1), {OURS: {}, ROCKETMQ.name: {}}])

@@ -21,7 +21,7 @@ def test_every_workload_serves_a_goal() -> None:
     assert all(set(workload.keys) <= keys for workload in WORKLOADS)
 
 
-def test_a_goal_reads_as_the_table_says_it() -> None:
+def test_the_text_of_a_goal_has_factor_and_peer() -> None:
     """A factor of 1 is not shown; without a factor there is no goal."""
     assert goal(3).text == "≥ 3 × RocketMQ"
     assert goal(1, Better.LOWER).text == "≤ RocketMQ"

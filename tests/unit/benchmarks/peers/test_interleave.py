@@ -60,7 +60,7 @@ def _run(
         return run_rounds(rounds, benchmarks, folder, scale=1.0, pairs=3, progress=progress, after_each=after_each)
 
 
-def test_ours_and_theirs_take_turns_in_empty_folders(tmp_path: Path) -> None:
+def test_both_systems_run_alternately_in_empty_folders(tmp_path: Path) -> None:
     """The order is A B A B A B; each run has its own folder, which is removed afterwards."""
     diary = Diary()
     outcome = _run(tmp_path, ["append"], diary.ours, [diary.theirs("append")])
@@ -81,7 +81,7 @@ def test_a_failed_run_leaves_no_figures_of_its_round(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_after_each_round_it_is_told_what_there_is(tmp_path: Path) -> None:
+def test_results_are_reported_after_each_round(tmp_path: Path) -> None:
     """A run that is interrupted keeps its finished rounds, including failed ones."""
     diary, told = Diary(), list[tuple[list[str], list[str]]]()
     _run(

@@ -14,7 +14,7 @@ from benchmarks.peers.peer import Load
 SAYS_WHO_AND_WAITS = "import json, os; print(json.dumps({'pid': os.getpid()}), flush=True); input()"
 
 
-def test_with_ends_it_whatever_happens(tmp_path: Path) -> None:
+def test_the_load_program_ends_with_its_with_block(tmp_path: Path) -> None:
     """A failed round leaves no client that would take CPU time from the next round."""
     with contextlib.suppress(KeyError), Load([sys.executable, "-c", SAYS_WHO_AND_WAITS], tmp_path / "errors") as load:
         pid = load.next_line()["pid"]

@@ -11,7 +11,7 @@ from .stand_ins import benchmark, goal, workload
 RAW, JSON, SEND = goal(key="pull_raw", peer_key="pull"), goal(key="pull_json", peer_key="pull"), goal(key="send")
 
 
-def test_words_pick_goals() -> None:
+def test_words_select_goals() -> None:
     """A word matches our key, the other system's key, or the start of a key; no word selects all."""
     goals = [RAW, JSON, SEND]
     assert pick(goals, []) == goals
@@ -34,7 +34,7 @@ def test_goals_that_share_a_run_share_a_round() -> None:
     assert (only.ours, only.workloads) == (["both"], [pull, send])
 
 
-def test_a_goal_that_nobody_measures_is_an_error() -> None:
+def test_a_goal_without_a_workload_is_an_error() -> None:
     """Both sides need a workload."""
     with pytest.raises(KeyError, match="send"):
         plan([SEND], {}, [workload("send")])

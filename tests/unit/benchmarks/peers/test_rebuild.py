@@ -12,12 +12,12 @@ LINE = (
 )
 
 
-def test_the_walk_through_the_log_counts() -> None:
+def test_the_recovery_time_is_read_from_the_brokers_log() -> None:
     """Loading of missing queue files and of the offset table does not count."""
     assert recovery_seconds(f"something else\n{LINE}and more\n") == 4.052
 
 
-def test_a_log_without_the_line_is_an_error() -> None:
+def test_a_broker_log_without_the_recovery_line_is_an_error() -> None:
     """A broker that logs it in another form gives no figure."""
     with pytest.raises(ValueError, match="does not say"):
         recovery_seconds("message store recover end")

@@ -7,7 +7,7 @@ import pytest
 from benchmarks.scale.cost_fit import fit_costs
 
 
-def test_costs_are_found_again() -> None:
+def test_fitted_costs_equal_the_generating_costs() -> None:
     """Three costs, three runs."""
     amounts = [(1000, 1000, 2e5), (10, 10_000, 2e6), (10, 100, 1e8)]
     costs = (1e-4, 1e-6, 3e-9)

@@ -59,14 +59,14 @@ def test_few_batches_touch_few_queues() -> None:
     assert sync_share(many, constants_of(fdatasync_s=1e-3), 2) == pytest.approx(0.051)
 
 
-def test_what_goes_to_the_disk_is_more_than_the_log() -> None:
+def test_written_bytes_include_journal_units_and_index_pages() -> None:
     """Per batch: 32 bytes of journal, 20 of unit, 20 of entry, a page per touched queue and per touched slot page."""
     load = Load(1000, 1e6, 1000, 1e6, 1, queues=2, is_inner=False)
     expected = 1e6 + 32e6 + 20_000 + 2 * 4096 + 20 + 4096
     assert written_bytes_a_s(load, Workload(0, 100)) == pytest.approx(expected, rel=1e-4)
 
 
-def test_what_is_busy_half_the_time_takes_twice_as_long() -> None:
+def test_latency_doubles_at_half_utilisation() -> None:
     """A resource that is always busy never finishes."""
     constants = constants_of(visible_s=0.004)
     assert visible_s(0.5, constants) == pytest.approx(0.008)

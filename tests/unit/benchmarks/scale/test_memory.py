@@ -78,7 +78,7 @@ def _wait_until_built(plan: EpochPlan) -> None:
     raise AssertionError("not built")
 
 
-def test_the_worker_has_a_file_for_each_queue_and_segment(tmp_path: Path) -> None:
+def test_the_worker_opens_a_file_for_each_queue_and_segment(tmp_path: Path) -> None:
     """A worker has some further files open, independent of queues and segments."""
     (few, walked), (many, walked_too) = (open_while_following(tmp_path / str(n), n) for n in (2, 40))
     told = [memory.worker_files(n, walked, FREE) for n in (2, 40)]
@@ -88,7 +88,7 @@ def test_the_worker_has_a_file_for_each_queue_and_segment(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("queues", [2, 30])
-def test_a_reader_has_a_file_for_each_queue_and_segment(tmp_path: Path, queues: int) -> None:
+def test_a_reader_opens_a_file_for_each_queue_and_segment(tmp_path: Path, queues: int) -> None:
     """Only queues that were requested count."""
     plan = make_log(tmp_path, queues)
     build(plan)

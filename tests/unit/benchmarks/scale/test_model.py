@@ -23,7 +23,7 @@ def test_pairs_are_as_many_as_the_writer_needs() -> None:
     assert found.load.messages_a_s == 250
 
 
-def test_shards_come_before_pairs() -> None:
+def test_shards_are_added_before_pairs() -> None:
     """As many tasks as there are cores share the queues' additional cost."""
     constants = constants_of(walk_s_a_record=1e-4, queues_s_a_record=1.1e-3)
     found = model.plan(WORKLOAD, MACHINE, constants)
@@ -32,7 +32,7 @@ def test_shards_come_before_pairs() -> None:
     assert walk_alone.pairs > 1
 
 
-def test_what_is_kept_decides_where_the_disk_is_small() -> None:
+def test_retention_determines_the_pairs_on_a_small_disk() -> None:
     """A day's log, units and index fill 85 % of each disk."""
     kept = sizes.stored_bytes(WORKLOAD, WORKLOAD.messages_a_day)
     found = model.plan(WORKLOAD, replace(MACHINE, disk_bytes=kept / 3), constants_of())
@@ -73,13 +73,13 @@ def test_many_cores_scan_first_and_then_build() -> None:
     assert model.rebuild_s(workload, 1000, constants, cores=10) == pytest.approx(0.1 + 3)
 
 
-def test_a_lookup_asks_every_index_file() -> None:
+def test_a_lookup_reads_every_index_file() -> None:
     """There are three files; a cold lookup reads a page of slots and four of entries in each."""
     messages = 2.5 * sizes.DEFAULT_FILES.index_entries  # one UNIQ_KEY each
     constants = constants_of(lookup_s=1e-3, lookup_s_a_file=1e-4, disk_read_s=1e-2)
     assert tuple(model.lookup(WORKLOAD, messages, constants)) == pytest.approx((1.2e-3, 1.2e-3 + 3 * 5 * 1e-2))
 
 
-def test_needs_tell_what_moves_them() -> None:
+def test_each_need_names_a_remedy() -> None:
     """Each limit names a remedy."""
     assert all(need.moves and need.most > 0 for need in model.needs_of(WORKLOAD, MACHINE, constants_of()).values())

@@ -11,7 +11,7 @@ KEYS = 4 + 1 + 16 + 1  # name, separator, value, separator
 UNIQ_KEY = 8 + 1 + 32 + 1
 
 
-def test_a_record_is_its_head_its_body_its_topic_and_its_keys() -> None:
+def test_the_size_of_a_record_includes_head_body_topic_and_keys() -> None:
     """A record has 91 bytes and its variable parts."""
     assert sizes.record_bytes(SINGLE) == 91 + 100 + 8 + KEYS + UNIQ_KEY
 
@@ -30,7 +30,7 @@ def test_units_and_entries_follow_records() -> None:
     assert (sizes.queue_bytes(BATCHED, 10), sizes.index_entries(BATCHED, 10)) == (230, 5)
 
 
-def test_files_are_begun_when_the_one_before_is_full() -> None:
+def test_a_new_file_is_counted_when_the_previous_one_is_full() -> None:
     """A file holds five units or four entries; an index file's entry 0 is unused."""
     files = sizes.Files(queue_file_bytes=100, index_slots=1, index_entries=5)
     assert sizes.queue_files(SINGLE, 20, queues=2, files=files) == 4

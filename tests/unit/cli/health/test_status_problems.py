@@ -58,7 +58,7 @@ def changed(path: str, value: object) -> dict[str, Any]:
     return seen
 
 
-def test_at_the_limits_all_is_well() -> None:
+def test_facts_at_their_limits_are_not_problems() -> None:
     """Unknown facts are no problem."""
     assert problems_of(HEALTHY, LIMITS, now_ms=NOW_MS) == []
     assert problems_of(changed("store.disk.full_in_s", None), LIMITS, now_ms=NOW_MS) == []
@@ -75,13 +75,13 @@ def test_at_the_limits_all_is_well() -> None:
         ("store.disk.full_in_s", 24 * 3600 - 1, "the disk is full in 23 h"),
     ],
 )
-def test_each_fact_is_a_problem_of_its_own(path: str, value: object, told: str) -> None:
+def test_each_fact_beyond_its_limit_is_one_problem(path: str, value: object, told: str) -> None:
     """One line names the fact."""
     (problem,) = problems_of(changed(path, value), LIMITS, now_ms=NOW_MS)
     assert told in problem
 
 
-def test_a_service_that_wants_a_token_is_there() -> None:
+def test_a_service_that_refuses_the_token_is_reported_as_refusing() -> None:
     """A refusal differs from no answer; each problem has its own line."""
     seen = changed("query.answers", False)
     seen["query"] |= {"refuses": True, "problem": "a token is needed"}
@@ -107,7 +107,7 @@ def test_damage_is_a_problem() -> None:
 
 
 @pytest.mark.parametrize("path", ["", "store.groups.most_lag", "store.newest_corruption", "store.log.growth"])
-def test_the_screen_shows_what_is_known_and_what_is_not(path: str) -> None:
+def test_the_screen_shows_known_and_missing_facts(path: str) -> None:
     """Every fact may be missing."""
     values: dict[str, object] = {
         "store.groups.most_lag": None,
@@ -131,6 +131,6 @@ def test_the_screen_shows_what_is_known_and_what_is_not(path: str) -> None:
     ("seconds", "text"),
     [(-1, "0.0 s"), (1.26, "1.3 s"), (119, "119 s"), (120, "2 min"), (2 * 86_400, "2 days"), (1e9, "31 years")],
 )
-def test_spans_are_told_in_a_unit_that_fits(seconds: float, text: str) -> None:
+def test_durations_are_shown_in_a_fitting_unit(seconds: float, text: str) -> None:
     """The unit is the largest one of which the span has at least two."""
     assert duration_text(seconds) == text

@@ -20,13 +20,13 @@ from tidemark.cli.reading.queue_places import PlaceKind, StartPlace
         ("1970-01-01T01:00:00.5+01:00", StartPlace(PlaceKind.TIME, 500)),
     ],
 )
-def test_a_place_is_what_it_says(text: str, place: StartPlace) -> None:
+def test_a_queue_position_is_parsed_as_offset_time_or_name(text: str, place: StartPlace) -> None:
     """A bare number is always an offset."""
     assert StartPlace.parse(text, option="--from") == place
 
 
 @pytest.mark.parametrize("text", ["", "-1", "tomorrow", "1970-01-01T00:00:01", "12 ms"])
-def test_anything_else_is_wrong_usage(text: str) -> None:
+def test_an_invalid_queue_position_is_a_usage_error(text: str) -> None:
     """A time without a zone is refused too."""
     with pytest.raises(typer.BadParameter):
         StartPlace.parse(text, option="--from")

@@ -36,7 +36,7 @@ def test_a_line_is_a_body_byte_for_byte() -> None:
     )
 
 
-def test_an_empty_line_is_named_and_nothing_behind_it_is_given() -> None:
+def test_an_empty_line_is_reported_and_ends_the_rows() -> None:
     """The rows before it are yielded."""
     given, error = _until_failure(rows_of_lines([Chunk(11, [b"a", b"b", b"", b"c"])]))
     assert [row.body for row in given] == [b"a", b"b"]
@@ -44,7 +44,7 @@ def test_an_empty_line_is_named_and_nothing_behind_it_is_given() -> None:
     assert (error.line, "line 13" in error.message) == (13, True)
 
 
-def test_an_object_is_a_body_as_it_stands() -> None:
+def test_a_json_object_is_a_body_byte_for_byte() -> None:
     """Key and tag are taken from its fields; numbers become text, null is no value."""
     lines = [b'{"id": 7,  "kind": "a"}', b'{"id": "x", "kind": null}']
     given, error = _json(lines, None, "id", "kind")
@@ -52,7 +52,7 @@ def test_an_object_is_a_body_as_it_stands() -> None:
     assert given == [LineRow(lines[0], "7", "a"), LineRow(lines[1], "x")]
 
 
-def test_a_field_is_a_body() -> None:
+def test_a_json_field_can_be_the_body() -> None:
     """Text is decoded; any other value is copied unchanged from the line."""
     given, _ = _json([b'{"b": "text"}', b'{"b": {"x": 1}}'], "b")
     assert [row.body for row in given] == [b"text", b'{"x": 1}']
@@ -78,7 +78,7 @@ def test_a_field_is_a_body() -> None:
         '{"b": {"b": "\\u00fc\\" }"}}',
     ],
 )
-def test_a_field_that_is_a_body_keeps_its_text(text: str) -> None:
+def test_a_json_field_used_as_body_keeps_its_text(text: str) -> None:
     """The field may be anywhere among others, with and without spaces."""
     lines = [f'{{"a":[1,2],"b":{text},"c":"b"}}', f' {{ "a" : "\\"b\\":" , "b" :\t{text} }} ']
     given, error = _json([line.encode() for line in lines], "b")
@@ -86,13 +86,13 @@ def test_a_field_that_is_a_body_keeps_its_text(text: str) -> None:
     assert [row.body for row in given] == [text.encode()] * 2
 
 
-def test_a_whole_number_that_is_a_key_keeps_its_digits() -> None:
+def test_an_integer_key_keeps_its_digits() -> None:
     given, error = _json([b'{"k":123456789012345678901234567890}', b'{"k":-7}'], None, "k")
     assert error is None
     assert [row.key for row in given] == ["123456789012345678901234567890", "-7"]
 
 
-def test_crlf_ends_a_line_and_a_byte_order_mark_is_no_text() -> None:
+def test_crlf_ends_a_line_and_a_byte_order_mark_is_removed() -> None:
     """A carriage return elsewhere, and a mark on a later line, are content."""
     chunks = [Chunk(1, [b"\xef\xbb\xbfone\r", b"t\rwo\r\r"]), Chunk(3, [b"\xef\xbb\xbfthree"])]
     given, error = _until_failure(rows_of_lines(chunks))
@@ -113,7 +113,7 @@ def test_exact_lines_keep_every_byte() -> None:
     assert [row.body for row in given] == lines
 
 
-def test_an_empty_line_that_ends_with_crlf_is_named() -> None:
+def test_an_empty_line_that_ends_with_crlf_is_reported() -> None:
     given, error = _until_failure(rows_of_lines([Chunk(1, [b"one\r", b"\r", b"two\r"])]))
     assert [row.body for row in given] == [b"one"]
     assert error is not None
@@ -156,7 +156,9 @@ def test_lines_of_json_may_end_with_crlf_and_begin_with_a_byte_order_mark() -> N
         (b'{"b": "\xff"}', ("b",), "utf-8"),
     ],
 )
-def test_a_malformed_line_of_json_is_named(line: bytes, names: tuple[str | None, ...], what: str) -> None:
+def test_a_malformed_json_line_is_reported_with_its_number(
+    line: bytes, names: tuple[str | None, ...], what: str
+) -> None:
     """The error says what is wrong with the line."""
     good = b'{"id": 1, "k": 1, "b": "x"}'
     given, error = _json([good, line, good], *names)

@@ -33,7 +33,7 @@ def test_lines_are_whole_and_numbered(pieces: list[bytes], chunks: list[tuple[in
     assert [tuple(chunk) for chunk in _chunks(pieces)] == chunks
 
 
-def test_a_line_without_an_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_endless_line_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """The error names the line's number, before the line fills the memory."""
     monkeypatch.setattr(arrivals, "_LONGEST_LINE_BYTES", 10)
     with pytest.raises(MessageSizeExceededError) as raised:
@@ -41,7 +41,7 @@ def test_a_line_without_an_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> N
     assert raised.value.line == 2
 
 
-def test_what_has_come_is_taken_at_once() -> None:
+def test_available_input_is_returned_immediately() -> None:
     """A slow pipe delivers line by line; b"" marks its end."""
     ours, theirs = os.pipe()
     come = Arrivals(ours)
@@ -54,7 +54,7 @@ def test_what_has_come_is_taken_at_once() -> None:
     os.close(ours)
 
 
-def test_a_read_that_fails_is_told() -> None:
+def test_a_failed_read_is_raised() -> None:
     """The lines before it are delivered first."""
     ours, theirs = os.pipe()
     os.close(theirs)

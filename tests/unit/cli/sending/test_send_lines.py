@@ -31,12 +31,12 @@ def _send(writer: FakeWriter, rows: list[LineRow], *, batch_size: int = 1000) ->
     return acknowledged
 
 
-def test_a_batch_has_at_most_so_many_lines(writer: FakeWriter) -> None:
+def test_a_batch_has_at_most_batch_size_lines(writer: FakeWriter) -> None:
     """All are acknowledged; the last batch holds the rest."""
     assert sorted(_send(writer, [LineRow(b"%d" % n) for n in range(25)], batch_size=10)) == [5, 10, 10]
 
 
-def test_a_batch_has_at_most_so_many_bytes(writer: FakeWriter) -> None:
+def test_a_batch_has_at_most_about_one_mebibyte(writer: FakeWriter) -> None:
     """The limit is about 1 MiB."""
     assert _send(writer, [LineRow(bytes(600_000))] * 3) == [1, 1, 1]
 
@@ -50,14 +50,14 @@ def test_lines_of_a_key_stay_in_order_in_the_keys_queue(writer: FakeWriter) -> N
         assert [element.body for element in elements] == bodies
 
 
-def test_a_line_that_is_no_message_is_named_and_none_is_sent(writer: FakeWriter) -> None:
+def test_an_invalid_line_is_reported_and_none_is_sent(writer: FakeWriter) -> None:
     """The error names the row's number."""
     with pytest.raises(PropertiesIllegalError) as raised:
         _send(writer, [LineRow(b"a"), LineRow(b"b", key="c d")])
     assert (raised.value.facts["row"], writer.received) == (1, [])
 
 
-def test_a_refusal_is_raised_and_what_was_acknowledged_is_told() -> None:
+def test_a_refusal_is_raised_and_acknowledged_lines_are_reported() -> None:
     """The first batch is stored, the second is not."""
     fake = FakeWriter(
         lambda entry: (
@@ -72,7 +72,7 @@ def test_a_refusal_is_raised_and_what_was_acknowledged_is_told() -> None:
     assert acknowledged == [2]
 
 
-def test_a_line_that_the_writer_refuses_is_named_where_it_goes_alone() -> None:
+def test_a_refused_line_sent_alone_is_reported_with_its_row() -> None:
     """A large line is sent as a batch of its own."""
     fake = FakeWriter(
         lambda entry: (

@@ -21,7 +21,7 @@ def _csv(data: bytes, *names: str | None, infer_types: bool = False) -> list[dic
     return [row for piece in pieces for row in piece.table.to_pylist()]
 
 
-def test_csv_is_text_unless_types_are_wanted() -> None:
+def test_csv_values_are_text_unless_types_are_requested() -> None:
     """Leading zeros stay; a value may contain a newline."""
     data = b'\xef\xbb\xbfid,text\n007,"a\nb"\n8,\n'
     assert _csv(data) == [{"id": "007", "text": "a\nb"}, {"id": "8", "text": ""}]
@@ -45,7 +45,7 @@ def test_an_empty_line_of_a_single_column_is_an_empty_value() -> None:
         (b"\xff,b\n", 1, "header"),
     ],
 )
-def test_a_malformed_row_of_csv_is_named(data: bytes, row: int, what: str) -> None:
+def test_a_malformed_csv_row_is_reported_with_its_number(data: bytes, row: int, what: str) -> None:
     """The header is row 1; later blocks of the file count on."""
     with pytest.raises(ArgumentIllegalError, match=what) as raised:
         _csv(data)
@@ -61,7 +61,7 @@ def test_rows_of_parquet_keep_their_types(tmp_path: Path) -> None:
     assert pieces[1].table["id"][0].as_py() == 65_536
 
 
-def test_what_is_no_parquet_is_told(tmp_path: Path) -> None:
+def test_an_invalid_parquet_file_is_refused(tmp_path: Path) -> None:
     """A truncated file is refused too."""
     path = tmp_path / "x.parquet"
     pq.write_table(pa.table({"id": range(1000)}), path)
@@ -70,7 +70,7 @@ def test_what_is_no_parquet_is_told(tmp_path: Path) -> None:
         list(rows_of_parquet(path, FieldNames()))
 
 
-def test_a_column_that_is_not_there_is_told(tmp_path: Path) -> None:
+def test_a_missing_column_is_reported_with_the_existing_ones(tmp_path: Path) -> None:
     """The error lists the existing columns."""
     path = tmp_path / "x.parquet"
     pq.write_table(pa.table({"id": [1]}), path)

@@ -31,7 +31,7 @@ def _ends(error: BaseException, *arguments: str) -> tuple[int, str, str]:
     return result.exit_code, result.stdout, result.stderr
 
 
-def test_every_leaf_ends_with_a_status_that_says_it_failed() -> None:
+def test_every_error_class_has_a_failure_exit_status() -> None:
     """docs/cli.md documents every status."""
     wanted = {ExitStatus.FAILED, ExitStatus.NOT_FOUND, ExitStatus.REJECTED, ExitStatus.UNAVAILABLE}
     assert {exit_status_of(leaf("x")) for leaf in STATUS} == wanted
@@ -61,7 +61,7 @@ def test_exit_statuses_are_stable(error: Callable[[str], Exception], status: Exi
     assert exit_status_of(error("x")) == status
 
 
-def test_an_error_is_told_with_facts_and_the_next_step() -> None:
+def test_an_error_is_printed_with_its_facts_and_the_next_step() -> None:
     """The message goes to standard error."""
     status, output, told = _ends(errors.WriterUnreachableError("nobody there", path="x"))
     assert (status, output) == (ExitStatus.UNAVAILABLE, "")
@@ -69,7 +69,7 @@ def test_an_error_is_told_with_facts_and_the_next_step() -> None:
     assert "tidemark serve" in told
 
 
-def test_an_error_is_one_line_of_json_where_json_was_asked_for() -> None:
+def test_an_error_is_one_json_line_with_json_output() -> None:
     """The line has the stable reason; standard output stays empty."""
     error = errors.TopicNotFoundError("no topic x", topic="x")
     error.add_note("look again")
@@ -84,14 +84,14 @@ def test_an_error_is_one_line_of_json_where_json_was_asked_for() -> None:
     assert document["next_steps"][-1] == "look again"
 
 
-def test_ctrl_c_is_130_without_a_traceback() -> None:
+def test_ctrl_c_exits_with_130_without_a_traceback() -> None:
     """The summary that the verb has prepared is printed."""
     interrupt = KeyboardInterrupt()
     interrupt.add_note("7 messages are acknowledged")
     assert _ends(interrupt) == (ExitStatus.INTERRUPTED, "", "interrupted\n7 messages are acknowledged\n")
 
 
-def test_what_is_no_leaf_has_a_reason_too() -> None:
+def test_other_exceptions_have_the_reason_of_their_branch() -> None:
     """The reason is that of its branch."""
     assert reason_of(errors.UnavailableError("x")) == "UNAVAILABLE"
     assert reason_of(OSError("x")) == "OS_ERROR"
@@ -102,14 +102,14 @@ def test_what_is_no_leaf_has_a_reason_too() -> None:
     ("module", "extras"),
     [("grpc", "client"), ("pyarrow.csv", "client,table"), ("numba", "client,table"), ("pyspark.sql", "all")],
 )
-def test_a_package_that_is_not_installed_is_told_with_what_brings_it(module: str, extras: str) -> None:
+def test_a_missing_package_is_reported_with_its_extra(module: str, extras: str) -> None:
     """The error names the smallest sufficient extras."""
     status, _, told = _ends(ModuleNotFoundError(f"No module named {module!r}", name=module))
     assert status == ExitStatus.UNAVAILABLE
     assert told == f'error: {module} is not installed\npip install "tidemark[{extras}]"\n'
 
 
-def test_a_module_of_no_extra_is_a_bug() -> None:
+def test_a_missing_module_of_no_extra_is_raised_unchanged() -> None:
     """It is raised unchanged."""
     with pytest.raises(AssertionError):
         _ends(ModuleNotFoundError("No module named 'grp'", name="grp"))

@@ -11,7 +11,7 @@ from tidemark.cli.terminal.output import cell_text, printable, time_text
     ("text", "shown"),
     [("plain ü 日", "plain ü 日"), ("a\nb", r"a\nb"), ("\x1b[31mred", r"\x1b[31mred"), ("\u202e", r"\u202e"), ("", "")],
 )
-def test_nothing_that_a_terminal_obeys_is_printed(text: str, shown: str) -> None:
+def test_terminal_control_characters_are_escaped(text: str, shown: str) -> None:
     """A message's body is untrusted text."""
     assert printable(text) == shown
 

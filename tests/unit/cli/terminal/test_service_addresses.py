@@ -8,7 +8,7 @@ from tidemark.cli.terminal.service_addresses import DEFAULT_QUERY_URL, DEFAULT_W
 from tidemark.client.settings import ClientSettings
 
 
-def test_the_defaults_are_the_clients(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_default_addresses_equal_those_of_the_client(monkeypatch: pytest.MonkeyPatch) -> None:
     """Help shows them without importing the client's settings."""
     monkeypatch.delenv("TIDEMARK_WRITER_ADDRESS", raising=False)
     monkeypatch.delenv("TIDEMARK_QUERY_URL", raising=False)

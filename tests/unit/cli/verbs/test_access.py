@@ -20,7 +20,7 @@ def run(*arguments: str) -> tuple[int, str, str]:
     return done.exit_code, done.stdout, done.stderr
 
 
-def test_a_token_is_good_with_the_hash_that_was_told(tmp_path: Path) -> None:
+def test_a_token_is_valid_with_its_printed_hash(tmp_path: Path) -> None:
     """Only the token goes to standard output, so that it can be redirected to a file."""
     status, token, told = run("token")
     assert status == ExitStatus.OK
@@ -34,20 +34,20 @@ def test_a_token_is_good_with_the_hash_that_was_told(tmp_path: Path) -> None:
     assert token.strip() not in told
 
 
-def test_a_program_gets_token_and_hash() -> None:
+def test_json_output_has_token_and_hash() -> None:
     """They are printed as JSON."""
     made = json.loads(run("token", "--output", "json")[1])
     assert hashlib.sha256(made["token"].encode()).hexdigest() == made["token_sha256"]
 
 
-def test_no_two_tokens_are_alike() -> None:
+def test_two_tokens_differ() -> None:
     """A token is long enough not to be guessed."""
     tokens = {run("token")[1].strip() for _ in range(20)}
     assert len(tokens) == 20
     assert min(map(len, tokens)) >= 43 + len("tidemark_")
 
 
-def test_a_file_is_checked_as_a_service_does(tmp_path: Path) -> None:
+def test_an_access_file_is_checked_as_by_a_service(tmp_path: Path) -> None:
     """The messages are the service's."""
     files = AccessFolder(tmp_path)
     assert run("check", str(files.path))[0] == ExitStatus.OK
@@ -67,7 +67,7 @@ def test_a_file_is_checked_as_a_service_does(tmp_path: Path) -> None:
         (["Pub bills"], ExitStatus.USAGE),
     ],
 )
-def test_what_somebody_may_is_told(tmp_path: Path, asked: list[str], status: ExitStatus) -> None:
+def test_the_rights_of_a_principal_are_reported(tmp_path: Path, asked: list[str], status: ExitStatus) -> None:
     """The exit status reports it too, for a check in a pipeline."""
     files = AccessFolder(tmp_path)
     files.principal("orders")
@@ -76,7 +76,7 @@ def test_what_somebody_may_is_told(tmp_path: Path, asked: list[str], status: Exi
     assert run("check", str(files.path), "--as", "orders", *rights)[0] == status
 
 
-def test_a_role_counts_as_a_token_would_give_it(tmp_path: Path) -> None:
+def test_a_role_is_checked_as_if_a_token_granted_it(tmp_path: Path) -> None:
     """The rule's network applies."""
     files = AccessFolder(tmp_path)
     files.principal("p", roles=["readers"])

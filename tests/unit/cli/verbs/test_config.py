@@ -25,7 +25,7 @@ def test_every_service_is_shown_with_what_the_environment_gives(monkeypatch: pyt
     assert settings["client"]["TIDEMARK_QUERY_URL"]["value"] == "http://127.0.0.1:8080"
 
 
-def test_one_service_is_shown_with_the_options_it_would_get(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_service_is_shown_with_its_command_line_options(monkeypatch: pytest.MonkeyPatch) -> None:
     """The command line overrides the environment; the source is the command line only for options that it sets."""
     monkeypatch.setenv("TIDEMARK_SHARDS", "2")
     monkeypatch.setenv("TIDEMARK_EPOCH_MS", "500")
@@ -40,14 +40,14 @@ def test_one_service_is_shown_with_the_options_it_would_get(monkeypatch: pytest.
     assert settings["pipeline"]["TIDEMARK_LEASE_MS"]["source"] == "default"
 
 
-def test_the_writer_takes_no_options() -> None:
+def test_the_writer_has_no_command_line_options() -> None:
     """The writer reads no options."""
     shown = CliRunner().invoke(app, ["config", "show", "writer", "--", "--flush-mode", "async"])
     assert shown.exit_code == ExitStatus.USAGE
 
 
-def test_a_file_stands_for_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """As in systemd, the shell's variables do not count; they are restored afterwards."""
+def test_a_file_replaces_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """As with systemd, the shell's variables are ignored; they are restored afterwards."""
     file = tmp_path / "tidemark.env"
     file.write_text("# how we run it\nTIDEMARK_FLUSH_MODE=async\nPATH=/nowhere\n")
     monkeypatch.setenv("TIDEMARK_DEFAULT_QUEUES", "9")
@@ -58,7 +58,7 @@ def test_a_file_stands_for_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_
     assert (os.environ["TIDEMARK_DEFAULT_QUEUES"], os.environ["PATH"] == "/nowhere") == ("9", False)
 
 
-def test_a_value_that_a_service_would_refuse_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_invalid_setting_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     """The error names the environment variable."""
     monkeypatch.setenv("TIDEMARK_FLUSH_MODE", "sometimes")
     shown = CliRunner().invoke(app, ["config", "show"])
@@ -66,7 +66,7 @@ def test_a_value_that_a_service_would_refuse_is_told(monkeypatch: pytest.MonkeyP
     assert "TIDEMARK_FLUSH_MODE: Input should be 'sync' or 'async'" in shown.stderr
 
 
-def test_a_variable_that_nobody_reads_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unknown_variable_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     """The effective settings are shown too."""
     monkeypatch.setenv("TIDEMARK_FLUSH_MOD", "async")
     shown = CliRunner().invoke(app, ["config", "show", "writer", "--output", "json"])

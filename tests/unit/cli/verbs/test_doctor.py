@@ -40,7 +40,7 @@ def silent_port() -> Iterator[int]:
         ("command not understood\n", None),
     ],
 )
-def test_javas_version_is_understood(told: str, version: int | None) -> None:
+def test_the_java_version_is_parsed(told: str, version: int | None) -> None:
     """The old version form is understood too."""
     assert java_version(told) == version
 
@@ -66,13 +66,13 @@ def test_an_old_java_fails(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> N
     assert "17 or 21" in found.next_step
 
 
-def test_a_free_address_is_fine_and_a_strangers_fails(silent_port: int) -> None:
+def test_a_free_address_passes_and_a_foreign_listener_fails(silent_port: int) -> None:
     """The address is the writer's."""
     assert writer_check(f"127.0.0.1:{free_port()}").level is Level.OK
     assert writer_check(f"127.0.0.1:{silent_port}").level is Level.FAIL
 
 
-def test_a_query_service_is_told_from_a_stranger() -> None:
+def test_a_foreign_http_service_fails_the_query_check() -> None:
     """The cases are 200, no listener, another answer, no answer."""
     heard = [Heard(200, None), Heard(None, None, is_free=True), Heard(404, None), Heard(None, None, "timed out")]
     levels = [query_check("http://x", one).level for one in heard]
@@ -80,7 +80,7 @@ def test_a_query_service_is_told_from_a_stranger() -> None:
 
 
 @pytest.mark.parametrize(("seconds", "level"), [(0, Level.OK), (10, Level.WARN), (-3600, Level.FAIL)])
-def test_clocks_that_are_apart_are_told(seconds: int, level: Level) -> None:
+def test_a_clock_difference_is_reported(seconds: int, level: Level) -> None:
     """The time is read from the Date header."""
     date = email.utils.formatdate(time.time() + seconds, usegmt=True)
     assert clock_check(Heard(200, date)).level is level
@@ -98,14 +98,14 @@ def test_a_disk_without_room_fails(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     assert levels == [Level.FAIL, Level.WARN, Level.OK]
 
 
-def test_fdatasync_is_measured_and_nothing_is_left_behind(tmp_path: Path) -> None:
+def test_fdatasync_is_measured_and_leaves_no_file(tmp_path: Path) -> None:
     """A folder that cannot be written to fails."""
     assert sync_check(tmp_path).level is not Level.FAIL
     assert not list(tmp_path.iterdir())
     assert sync_check(tmp_path / "no").level is Level.FAIL
 
 
-def test_a_store_that_does_not_exist_yet_is_looked_at_above(tmp_path: Path) -> None:
+def test_the_nearest_existing_parent_of_a_missing_store_is_checked(tmp_path: Path) -> None:
     """The check uses the nearest existing parent folder."""
     assert nearest_folder(tmp_path / "a" / "b") == tmp_path
     assert not (tmp_path / "a").exists()

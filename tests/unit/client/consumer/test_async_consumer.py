@@ -38,7 +38,7 @@ async def poll_that_waits(service: FakeService, consumer: AsyncConsumer) -> asyn
     return task
 
 
-def test_an_iteration_that_ends_early_leaves_the_next_message_to_the_next_one(service: FakeService) -> None:
+def test_an_iteration_that_ends_early_leaves_the_next_message_to_the_next_iteration(service: FakeService) -> None:
     async def main() -> None:
         async with reader(service) as consumer:
             for expected in (b"a", b"b"):
@@ -60,7 +60,7 @@ def test_the_event_loop_runs_while_a_poll_waits(service: FakeService) -> None:
     run(main())
 
 
-def test_messages_of_a_cancelled_poll_come_with_the_next_one(service: FakeService) -> None:
+def test_messages_of_a_cancelled_poll_are_returned_by_the_next_one(service: FakeService) -> None:
     """The thread has taken them by then, and the program has not received them."""
 
     async def main() -> None:
@@ -85,7 +85,7 @@ def test_messages_of_a_cancelled_poll_come_with_the_next_one(service: FakeServic
     run(main())
 
 
-def test_a_cancelled_poll_that_waits_ends_at_once_and_hands_out_nothing(service: FakeService) -> None:
+def test_a_cancelled_waiting_poll_ends_immediately_and_hands_out_nothing(service: FakeService) -> None:
     async def main() -> None:
         async with reader(service, start="latest") as consumer:
             task = await poll_that_waits(service, consumer)
@@ -107,7 +107,7 @@ def test_polls_of_several_tasks_share_the_messages(service: FakeService) -> None
     run(main())
 
 
-def test_a_seek_moves_the_position_and_is_on_record(service: FakeService) -> None:
+def test_a_seek_moves_the_position_and_is_committed(service: FakeService) -> None:
     async def main() -> None:
         async with reader(service) as consumer:
             await poll(consumer)

@@ -30,7 +30,7 @@ def poll(consumer: Consumer, most: int = 99) -> list[bytes]:
     return [message.body for message in consumer.poll(GENEROUS_S, max_messages=most)]
 
 
-def test_messages_of_a_queue_come_once_and_in_order(service: FakeService) -> None:
+def test_messages_of_a_queue_are_delivered_once_and_in_order(service: FakeService) -> None:
     with Consumer("orders", url=service.url) as consumer:
         assert [poll(consumer, 3), poll(consumer, 3)] == [[b"a", b"b", b"c"], [b"d"]]
         assert consumer.poll(0.0) == []
@@ -51,7 +51,7 @@ def test_a_poll_of_no_messages_follows_the_assignment_and_hands_out_nothing(serv
         assert consumer.assignment == {ORDERS}
 
 
-def test_messages_that_are_not_wanted_are_passed(service: FakeService) -> None:
+def test_messages_that_the_filter_rejects_are_skipped(service: FakeService) -> None:
     service.properties = {b"b": {"colour": "red", "size": "1"}, b"d": {"colour": "red"}}
     with Consumer("orders", url=service.url, where={"colour": "red"}) as consumer:
         assert poll(consumer) == [b"b", b"d"]
@@ -100,7 +100,7 @@ def test_a_poll_commits_only_messages_of_earlier_polls(service: FakeService) -> 
         assert service.offsets == {ORDERS: 1}
 
 
-def test_without_auto_commit_the_program_decides(service: FakeService) -> None:
+def test_without_auto_commit_only_explicit_commits_store_offsets(service: FakeService) -> None:
     with member(service, auto_commit=False) as consumer:
         poll(consumer, 3)
         consumer.commit({ORDERS: 1})
@@ -111,7 +111,7 @@ def test_without_auto_commit_the_program_decides(service: FakeService) -> None:
     assert service.offsets == {ORDERS: 3}
 
 
-def test_a_seek_moves_the_position_and_is_on_record_at_once(service: FakeService) -> None:
+def test_a_seek_moves_the_position_and_is_committed_immediately(service: FakeService) -> None:
     with member(service) as consumer:
         poll(consumer)
         consumer.seek(ORDERS, 1)
@@ -134,8 +134,8 @@ def test_the_callback_for_new_queues_may_seek(service: FakeService) -> None:
         assert poll(consumer) == [b"d"]
 
 
-def test_a_start_at_the_end_is_on_record_before_the_first_message(service: FakeService) -> None:
-    """So a restart before it misses nothing."""
+def test_a_start_at_latest_is_committed_before_the_first_message(service: FakeService) -> None:
+    """A restart before the first message misses nothing."""
     with member(service, start="latest") as consumer:
         assert consumer.poll(0.0) == []
         assert service.offsets == {ORDERS: 4}
@@ -198,7 +198,7 @@ def test_a_closed_consumer_hands_out_nothing(service: FakeService) -> None:
         consumer.poll()
 
 
-def test_calls_that_need_a_group_say_so(service: FakeService) -> None:
+def test_calls_that_need_a_group_are_refused_without_one(service: FakeService) -> None:
     with Consumer("orders", url=service.url) as consumer:
         with pytest.raises(ValueError, match="group"):
             consumer.consume(print)

@@ -153,10 +153,8 @@ def test_a_commit_carries_the_generation_of_the_last_heartbeat(coordinator: Coor
     assert coordinator.commits == [{"member_id": "m1", "generation": 5, "offsets": offsets}]
 
 
-def test_a_fenced_member_joins_again_and_cannot_commit_messages_of_before(
-    coordinator: Coordinator, member: Member
-) -> None:
-    """They may be another member's meanwhile."""
+def test_a_fenced_member_rejoins_and_cannot_commit_earlier_messages(coordinator: Coordinator, member: Member) -> None:
+    """Another member may have received them meanwhile."""
     before = member.assignment()
     coordinator.error = MemberFencedError("silent for too long")
     until(lambda: member.member_id == "m2")
@@ -167,14 +165,14 @@ def test_a_fenced_member_joins_again_and_cannot_commit_messages_of_before(
     assert coordinator.commits[0]["member_id"] == "m2"
 
 
-def test_a_refused_heartbeat_is_raised_by_the_next_look(coordinator: Coordinator, member: Member) -> None:
+def test_a_refused_heartbeat_is_raised_by_the_next_assignment_call(coordinator: Coordinator, member: Member) -> None:
     coordinator.error = ForbiddenError("not any more")
     with pytest.raises(ForbiddenError):
         until(lambda: member.assignment().queues == frozenset())
     coordinator.error = None
 
 
-def test_a_service_that_is_away_leaves_the_assignment_as_it_was(coordinator: Coordinator, member: Member) -> None:
+def test_an_unreachable_service_leaves_the_assignment_unchanged(coordinator: Coordinator, member: Member) -> None:
     before = member.assignment()
     coordinator.error = QueryUnreachableError("restarting")
     assert member.changed.wait(30)
@@ -204,7 +202,7 @@ def test_a_closed_member_leaves_with_its_generation(coordinator: Coordinator) ->
     assert coordinator.left == [f"{MEMBERS}/m1?generation=3"]
 
 
-def test_closing_without_the_service_is_no_error(coordinator: Coordinator) -> None:
+def test_closing_without_the_service_is_not_an_error(coordinator: Coordinator) -> None:
     member = Member(coordinator)
     member.start()
     coordinator.error = QueryUnreachableError("away")

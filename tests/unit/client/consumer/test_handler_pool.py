@@ -42,13 +42,15 @@ def fail(_: ReceivedMessage) -> None:
     raise RuntimeError("bad")
 
 
-def test_what_fails_is_sent_back() -> None:
+def test_a_message_whose_handler_fails_is_sent_back() -> None:
     handling, send_back = handle(fail)
     send_back.send.assert_called_once_with(MESSAGE)
     assert handling.first_unfinished() == {}
 
 
-def test_an_on_error_that_fails_is_logged_and_changes_nothing(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_exception_in_on_error_is_logged_and_the_message_is_still_sent_back(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     def also_fail(*_: object) -> None:
         raise ValueError("worse")
 
@@ -58,7 +60,7 @@ def test_an_on_error_that_fails_is_logged_and_changes_nothing(caplog: pytest.Log
     assert "on_error raised an exception" in caplog.text
 
 
-def test_a_handler_that_exits_has_failed() -> None:
+def test_a_handler_that_calls_sys_exit_counts_as_failed() -> None:
     """The exit must not end the worker thread silently."""
     failures: list[BaseException] = []
     handling, send_back = handle(lambda _: sys.exit(1), on_error=lambda _, error: failures.append(error))
@@ -68,7 +70,9 @@ def test_a_handler_that_exits_has_failed() -> None:
 
 
 @pytest.mark.parametrize("ordered", [False, True])
-def test_a_message_stays_in_work_while_dead_letters_are_refused(monkeypatch: pytest.MonkeyPatch, ordered: bool) -> None:
+def test_a_message_stays_in_progress_while_dead_letters_are_refused(
+    monkeypatch: pytest.MonkeyPatch, ordered: bool
+) -> None:
     """The disk is full: the failure is reported and sending is retried; the message is committed once it is stored."""
     monkeypatch.setattr(handling_module, "_PAUSE_S", 0.01)
     refused, told = threading.Event(), []
@@ -101,7 +105,9 @@ def test_a_message_stays_in_work_while_dead_letters_are_refused(monkeypatch: pyt
 @pytest.mark.parametrize(
     "refusal", [RequestConflictError("used"), MessageSizeExceededError("large"), ValueError("bug")]
 )
-def test_a_message_that_no_repetition_can_send_back_becomes_a_dead_letter(refusal: Exception, *, ordered: bool) -> None:
+def test_a_message_whose_send_back_fails_permanently_becomes_a_dead_letter(
+    refusal: Exception, *, ordered: bool
+) -> None:
     told: list[type] = []
     send_back = Mock(spec=RetryLater)
     send_back.send.side_effect = refusal
@@ -115,7 +121,7 @@ def test_a_message_that_no_repetition_can_send_back_becomes_a_dead_letter(refusa
     assert told == [RuntimeError, type(refusal)]
 
 
-def test_a_message_that_even_dead_letters_do_not_take_is_skipped_with_an_error(
+def test_a_message_that_dead_letters_refuse_too_is_skipped_with_an_error(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     send_back = Mock(spec=RetryLater)

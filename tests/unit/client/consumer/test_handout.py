@@ -32,7 +32,7 @@ def places(handout: Handout) -> list[tuple[int, int]]:
     return [(message.queue_id, message.queue_offset) for message in handout.settle()]
 
 
-def test_a_settled_handout_moves_the_positions_behind_its_messages(cursors: tuple[Cursor, Cursor]) -> None:
+def test_a_settled_handout_moves_the_positions_past_its_messages(cursors: tuple[Cursor, Cursor]) -> None:
     handout = Handout()
     lend(handout, cursors[0])
     lend(handout, cursors[1], 1)
@@ -48,7 +48,7 @@ def test_a_returned_handout_moves_no_position_and_is_fetched_again(cursors: tupl
     assert [(cursor.position, cursor.fetch_at) for cursor in cursors] == [(0, 0), (10, 10)]
 
 
-def test_a_seek_between_two_takings_makes_both_invalid(cursors: tuple[Cursor, Cursor]) -> None:
+def test_a_seek_between_two_takes_invalidates_the_messages_of_both(cursors: tuple[Cursor, Cursor]) -> None:
     """The first state counts; the messages from the new place are fetched again."""
     handout = Handout()
     lend(handout, cursors[0], 1)
@@ -59,7 +59,7 @@ def test_a_seek_between_two_takings_makes_both_invalid(cursors: tuple[Cursor, Cu
     assert cursors[0].position == 40
 
 
-def test_messages_of_a_queue_that_was_sought_meanwhile_are_not_handed_out(cursors: tuple[Cursor, Cursor]) -> None:
+def test_messages_of_a_queue_with_a_concurrent_seek_are_not_handed_out(cursors: tuple[Cursor, Cursor]) -> None:
     handout = Handout()
     for cursor in cursors:
         lend(handout, cursor, 1)
@@ -68,7 +68,7 @@ def test_messages_of_a_queue_that_was_sought_meanwhile_are_not_handed_out(cursor
     assert [cursor.position for cursor in cursors] == [40, 11]
 
 
-def test_returning_after_a_seek_keeps_the_place_of_the_seek(cursors: tuple[Cursor, Cursor]) -> None:
+def test_giving_back_after_a_seek_keeps_the_position_of_the_seek(cursors: tuple[Cursor, Cursor]) -> None:
     handout = Handout()
     lend(handout, cursors[0], 1)
     cursors[0].seek(40)

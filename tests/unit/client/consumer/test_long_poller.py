@@ -51,14 +51,14 @@ def collect(pulls: Fetcher, count: int) -> dict[TopicQueue, list[bytes]]:
     return found
 
 
-def test_a_wanted_queue_is_answered_once(service: FakeService, pulls: Fetcher) -> None:
+def test_one_requested_queue_gets_one_answer(service: FakeService, pulls: Fetcher) -> None:
     pulls.want(ORDERS, 1)
     assert collect(pulls, 1) == {ORDERS: [b"b"]}
     assert list(pulls.fetched(0.0)) == []
     assert len(service.paths("/messages")) == 1
 
 
-def test_the_same_place_wanted_again_is_asked_for_once(service: FakeService, pulls: Fetcher) -> None:
+def test_repeated_requests_for_the_same_offset_send_one_pull(service: FakeService, pulls: Fetcher) -> None:
     service.is_silent = True
     for _ in range(3):
         pulls.want(ORDERS, 0)
@@ -68,7 +68,7 @@ def test_the_same_place_wanted_again_is_asked_for_once(service: FakeService, pul
     assert len(service.paths("/messages")) == 1
 
 
-def test_another_place_replaces_the_pull_under_way(service: FakeService, pulls: Fetcher) -> None:
+def test_a_request_for_another_offset_replaces_the_pull_in_flight(service: FakeService, pulls: Fetcher) -> None:
     service.is_silent = True
     pulls.want(ORDERS, 0)
     assert list(pulls.fetched(0.0)) == []
@@ -86,7 +86,7 @@ def test_many_queues_share_one_request_and_each_is_answered(service: FakeService
     assert (len(service.paths("/pull")), service.paths("/messages")) == (1, [])
 
 
-def test_a_queue_that_a_shared_answer_left_out_may_be_wanted_again(service: FakeService, pulls: Fetcher) -> None:
+def test_a_queue_that_a_shared_answer_left_out_can_be_requested_again(service: FakeService, pulls: Fetcher) -> None:
     """The service answers as many queues as fit into one answer."""
     for queue in MANY:
         service.add(queue, b"x")
@@ -128,7 +128,7 @@ def test_wake_ends_a_wait_of_another_thread(service: FakeService, pulls: Fetcher
     assert not waiting.is_alive()
 
 
-def test_a_service_that_is_away_is_reported_since_its_first_failure() -> None:
+def test_an_unreachable_service_is_reported_since_its_first_failure() -> None:
     pulls = fetcher(f"http://127.0.0.1:{free_port()}")
     pulls.want(ORDERS, 0)
     assert list(pulls.fetched(0.0)) == []
@@ -146,7 +146,7 @@ def test_a_service_that_is_away_is_reported_since_its_first_failure() -> None:
     pulls.close()
 
 
-def test_a_failure_that_the_service_reported_is_forgotten_with_its_next_answer(pulls: Fetcher) -> None:
+def test_a_reported_failure_is_cleared_by_the_next_answer(pulls: Fetcher) -> None:
     pulls.failed(QueryUnreachableError("starting"))
     pulls.want(ORDERS, 0)
     assert collect(pulls, 1) == {ORDERS: [b"a", b"b"]}

@@ -17,7 +17,7 @@ def begun(*offsets: int) -> InWork:
     return in_work
 
 
-def test_a_gap_holds_the_queue_back() -> None:
+def test_an_unfinished_message_holds_its_queue_back() -> None:
     """Later messages may be finished already."""
     in_work = begun(3, 4, 5)
     in_work.finish(Q0, 4)
@@ -27,7 +27,7 @@ def test_a_gap_holds_the_queue_back() -> None:
     assert in_work.first_unfinished() == {}
 
 
-def test_waiting_ends_when_there_is_room() -> None:
+def test_a_wait_for_room_ends_when_a_message_finishes() -> None:
     """The wait reports if there is none."""
     in_work = begun(1, 2)
     assert not in_work.wait_below(2, 0.01)
@@ -36,7 +36,7 @@ def test_waiting_ends_when_there_is_room() -> None:
     assert in_work.count == 1
 
 
-def test_a_forgotten_queue_counts_no_more() -> None:
+def test_messages_of_a_forgotten_queue_are_not_counted() -> None:
     """Messages of it that finish later do not count either."""
     in_work = begun(1, 2)
     in_work.begin(Q1, 7)
@@ -46,7 +46,7 @@ def test_a_forgotten_queue_counts_no_more() -> None:
     assert in_work.count == 1
 
 
-def test_draining_waits_for_the_queues_that_are_meant() -> None:
+def test_draining_waits_for_the_given_queues_only() -> None:
     """Other queues may continue."""
     in_work = begun(1)
     in_work.begin(Q1, 7)

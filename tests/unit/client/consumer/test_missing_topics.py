@@ -23,9 +23,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return clock
 
 
-def test_a_topic_that_is_deleted_while_others_go_on_is_logged_once(
-    clock: Clock, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_topic_deleted_while_others_are_read_is_logged_once(clock: Clock, caplog: pytest.LogCaptureFixture) -> None:
     missing = MissingTopics()
     missing.has_answered("a")
     for _ in range(5):
@@ -34,7 +32,7 @@ def test_a_topic_that_is_deleted_while_others_go_on_is_logged_once(
     assert caplog.text.count("topic a does not exist any more") == 1
 
 
-def test_a_topic_that_never_existed_is_an_error_at_most_once_in_a_pause(clock: Clock) -> None:
+def test_a_topic_that_never_existed_raises_at_most_once_per_pause(clock: Clock) -> None:
     missing = MissingTopics()
     assert missing.is_to_raise("a", read={"a", "b"})
     assert not missing.is_to_raise("a", read={"a", "b"})

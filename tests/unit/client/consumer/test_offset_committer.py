@@ -37,7 +37,7 @@ def cursors() -> dict[TopicQueue, Cursor]:
     return {queue: Cursor(queue, 7) for queue in (GONE, KEPT)}
 
 
-def test_positions_of_a_deleted_topic_do_not_keep_others_off_the_record() -> None:
+def test_positions_of_a_deleted_topic_do_not_prevent_other_commits() -> None:
     for is_automatic in (False, True):
         record = Record()
         committer = record.committer(is_automatic=is_automatic)
@@ -48,12 +48,12 @@ def test_positions_of_a_deleted_topic_do_not_keep_others_off_the_record() -> Non
         assert record.offsets == {KEPT: 7}
 
 
-def test_offsets_that_the_program_names_are_refused_with_their_topic() -> None:
+def test_explicit_offsets_of_a_deleted_topic_are_refused() -> None:
     with pytest.raises(TopicNotFoundError):
         Record().committer().commit(cursors(), {GONE: 3})
 
 
-def test_a_block_commits_automatically_whatever_the_program_has_chosen() -> None:
+def test_a_block_commits_automatically_even_with_auto_commit_off() -> None:
     record = Record()
     committer = record.committer(is_automatic=False)
     committer.commit_if_possible({KEPT: Cursor(KEPT, 7)})
@@ -64,7 +64,7 @@ def test_a_block_commits_automatically_whatever_the_program_has_chosen() -> None
 
 
 @pytest.mark.parametrize("error", [QueryUnreachableError("away"), GenerationStaleError("join again")])
-def test_a_decision_waits_until_it_is_on_record(error: Exception) -> None:
+def test_a_decided_offset_is_kept_until_its_commit_succeeds(error: Exception) -> None:
     record = Record()
     committer, decided = record.committer(), {KEPT: 3}
     record.assigned.commit.side_effect = error
@@ -75,7 +75,7 @@ def test_a_decision_waits_until_it_is_on_record(error: Exception) -> None:
     assert (record.offsets, decided) == ({KEPT: 3}, {})
 
 
-def test_a_refused_decision_is_logged_and_takes_no_other_with_it(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_refused_decided_offset_is_logged_and_the_others_are_committed(caplog: pytest.LogCaptureFixture) -> None:
     record, other = Record(), TopicQueue("kept", 1)
 
     def refuse(offsets: Mapping[TopicQueue, int]) -> None:

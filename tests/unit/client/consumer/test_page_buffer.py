@@ -152,7 +152,7 @@ class Reader:
         return [(message.queue_id, message.queue_offset) for message in handout.settle()]
 
 
-def test_queues_without_an_offset_on_record_begin_where_the_starts_say() -> None:
+def test_queues_without_a_committed_offset_begin_at_their_start_offset() -> None:
     reader = Reader()
     reader.group.assign({ORDERS: None, OTHER: 7})
     reader.start()
@@ -191,7 +191,7 @@ def test_a_callback_that_raised_is_called_again_with_the_same_queues() -> None:
     assert reader.new == [frozenset({ORDERS})]
 
 
-def test_queues_take_turns_when_a_poll_takes_less_than_is_buffered() -> None:
+def test_queues_take_turns_when_a_poll_returns_fewer_messages_than_buffered() -> None:
     reader = Reader(ORDERS, OTHER).start()
     reader.fill(ORDERS, 0, 4)
     reader.fill(OTHER, 0, 4)
@@ -237,7 +237,7 @@ def test_pulls_run_two_pages_ahead_of_the_program() -> None:
     assert reader.sources[0].wanted == {}
 
 
-def test_another_form_of_answers_fetches_the_buffered_messages_again() -> None:
+def test_a_pull_in_another_format_fetches_the_buffered_messages_again() -> None:
     reader = Reader(ORDERS).start()
     reader.fill(ORDERS, 0, 3)
     reader.reading.pull(ARROW)
@@ -245,7 +245,7 @@ def test_another_form_of_answers_fetches_the_buffered_messages_again() -> None:
     assert (first.is_closed, second.accept, second.wanted) == (True, ARROW, {ORDERS: 0})
 
 
-def test_an_offset_that_does_not_exist_continues_where_the_reset_decides() -> None:
+def test_an_out_of_range_offset_continues_at_the_reset_offset() -> None:
     reader = Reader(ORDERS).start()
     reader.fill(ORDERS, 0, 3)
     reader.reset_to = 5
@@ -271,7 +271,7 @@ def test_a_topic_that_never_existed_is_an_error() -> None:
         reader.answer(ORDERS, TopicNotFoundError("no such topic"))
 
 
-def test_an_answer_for_a_queue_that_was_lost_is_left_out() -> None:
+def test_an_answer_for_a_lost_queue_is_dropped() -> None:
     reader = Reader(ORDERS, OTHER).start()
     reader.sources[0].answers = [Answer(queue, ValueError("unread")) for queue in (ORDERS, OTHER)]
     reader.group.assign({OTHER: None})
@@ -279,7 +279,7 @@ def test_an_answer_for_a_queue_that_was_lost_is_left_out() -> None:
     assert [fetched.queue for fetched in reader.reading.wait(0)] == [OTHER]
 
 
-def test_a_service_that_never_answered_is_an_error_and_a_short_outage_is_none() -> None:
+def test_a_service_that_never_answered_raises_and_a_short_outage_does_not() -> None:
     reader = Reader(ORDERS).start()
     reader.answer(ORDERS, QueryUnreachableError("starting"))
     with pytest.raises(QueryUnreachableError):

@@ -59,18 +59,18 @@ def all_queues(service: Service, *topics: str) -> AllQueues:
     return made
 
 
-def test_named_queues_have_the_offsets_of_the_group_where_it_has_some() -> None:
+def test_named_queues_have_the_committed_offsets_of_their_group() -> None:
     service = Service()
     service.offsets = {ORDERS: 7, TopicQueue("unread", 0): 9}
     assert named(service, ORDERS, OTHER, ORDERS, group="g").assignment().offsets == {ORDERS: 7, OTHER: None}
 
 
 @pytest.mark.parametrize("group", [None, "new"])
-def test_named_queues_without_a_group_on_record_have_no_offsets(group: str | None) -> None:
+def test_named_queues_of_an_unknown_group_have_no_offsets(group: str | None) -> None:
     assert named(Service(), ORDERS, group=group).assignment().offsets == {ORDERS: None}
 
 
-def test_a_commit_of_named_queues_goes_to_the_quoted_group() -> None:
+def test_a_commit_of_named_queues_percent_encodes_the_group() -> None:
     service = Service()
     named(service, ORDERS, group="a/b").commit({ORDERS: 4, OTHER: 5})
     offsets = [{"topic": "orders", "queue_id": 0, "offset": 4}, {"topic": "orders", "queue_id": 1, "offset": 5}]
@@ -118,7 +118,7 @@ def test_queues_of_a_deleted_topic_stay_assigned(look_again: Callable[[], None])
     assert queues.assignment().queues == {ORDERS, TopicQueue("users", 0), TopicQueue("users", 1)}
 
 
-def test_known_queues_hold_while_the_service_is_away(look_again: Callable[[], None]) -> None:
+def test_known_queues_stay_assigned_while_the_service_is_unreachable(look_again: Callable[[], None]) -> None:
     service = Service(orders=[0])
     queues = all_queues(service, "orders")
     service.is_away = True

@@ -24,7 +24,7 @@ def take(cursor: Cursor, most: int) -> list[int]:
     return [message.queue_offset for message in taken]
 
 
-def test_taking_moves_no_position_until_the_messages_are_settled() -> None:
+def test_take_does_not_move_the_position_until_settle() -> None:
     cursor = Cursor(QUEUE, 5)
     add(cursor, [5, 6, 7], requested=5, following=8)
     assert take(cursor, 2) == [5, 6]
@@ -79,7 +79,7 @@ def test_an_empty_page_waits_for_the_messages_before_it() -> None:
     assert cursor.position == 9
 
 
-def test_unwanted_messages_do_not_count_and_are_passed() -> None:
+def test_filtered_out_messages_are_not_counted_and_are_skipped() -> None:
     cursor = Cursor(QUEUE, 0)
     add(cursor, [0, 1, 2, 3], requested=0, following=4)
     taken: list[ReceivedMessage] = []
@@ -112,7 +112,7 @@ class Picky:
         return [m.queue_offset for m in taken]
 
 
-def test_a_message_on_which_the_function_raises_is_tried_again_before_others_pass_it() -> None:
+def test_a_message_on_which_the_predicate_raises_is_tried_again_first() -> None:
     cursor, picky = Cursor(QUEUE, 0), Picky(1)
     add(cursor, [0, 1, 2], requested=0, following=3)
     assert picky.take(cursor) == [0]
@@ -122,7 +122,7 @@ def test_a_message_on_which_the_function_raises_is_tried_again_before_others_pas
     assert picky.take(cursor) == [1, 2]
 
 
-def test_messages_pass_one_on_which_the_function_raised_twice_and_the_position_stays() -> None:
+def test_later_messages_pass_one_on_which_the_predicate_raised_and_the_position_stays() -> None:
     cursor, picky = Cursor(QUEUE, 0), Picky(1)
     add(cursor, [0, 1, 2, 3], requested=0, following=4)
     assert picky.take(cursor) == [0]
@@ -147,7 +147,7 @@ def test_a_seek_forgets_held_messages() -> None:
     assert (cursor.position, cursor.is_empty) == (2, True)
 
 
-def test_a_function_that_seeks_ends_the_taking() -> None:
+def test_a_predicate_that_seeks_ends_the_take() -> None:
     cursor = Cursor(QUEUE, 0)
     add(cursor, [0, 1, 2], requested=0, following=3)
     taken: list[ReceivedMessage] = []
@@ -160,7 +160,7 @@ def test_a_function_that_seeks_ends_the_taking() -> None:
     assert (taken, cursor.position, cursor.fetch_at) == ([], 10, 10)
 
 
-def test_a_named_place_becomes_a_number_with_the_first_answer() -> None:
+def test_a_named_offset_becomes_a_number_with_the_first_answer() -> None:
     cursor = Cursor(QUEUE, "earliest")
     add(cursor, [], requested=17, following=17)
     assert (cursor.position, cursor.fetch_at) == (17, 17)

@@ -35,7 +35,7 @@ class Stored:
         return self.last()[1]
 
 
-def test_messages_of_one_id_at_several_places_are_several_retries() -> None:
+def test_messages_with_one_id_at_different_offsets_are_separate_retries() -> None:
     stored = Stored()
     places = [received(queue_offset=offset, queue_id=queue) for offset in range(3) for queue in range(2)]
     places += [received(topic="returns"), received(physical_offset=900), received(reconsume_times=1)]
@@ -60,7 +60,7 @@ def test_a_retry_carries_its_origin_and_its_attempt() -> None:
     assert message.properties == {"n": "1", "RETRY_TOPIC": "orders", "ORIGIN_MESSAGE_ID": "id"}
 
 
-def test_origins_that_a_program_sent_on_are_replaced() -> None:
+def test_origin_properties_copied_by_a_program_are_replaced() -> None:
     stored = Stored()
     stored.send_back.send(received(properties={"RETRY_TOPIC": "elsewhere", "ORIGIN_MESSAGE_ID": "other", "n": "1"}))
     assert stored.last()[0].properties == {"n": "1", "RETRY_TOPIC": "orders", "ORIGIN_MESSAGE_ID": "id"}
@@ -80,7 +80,7 @@ def test_the_last_attempt_becomes_a_dead_letter_of_its_first_topic() -> None:
     }
 
 
-def test_a_buried_message_tells_the_reason() -> None:
+def test_a_dead_letter_carries_the_reason() -> None:
     stored = Stored()
     stored.send_back.bury(received(), "MESSAGE_SIZE_EXCEEDED")
     message, _, _ = stored.last()

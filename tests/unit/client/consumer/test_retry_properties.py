@@ -39,14 +39,14 @@ def test_a_retry_without_an_origin_topic_stays_in_the_retry_topic() -> None:
     assert (is_retry(message), origin_topic(message)) == (True, "%RETRY%billing")
 
 
-def test_a_message_of_a_plain_topic_is_no_retry_whatever_its_properties_say() -> None:
+def test_a_message_of_a_plain_topic_with_retry_properties_is_not_a_retry() -> None:
     """A handler may have sent on the properties of a retry."""
     message = received(0, properties=WAY, message_id="retry-first-1")
     assert (is_retry(message), origin_topic(message)) == (False, "orders")
     assert origin_message_id(message) == "retry-first-1"
 
 
-def test_a_plain_message_loses_the_properties_of_a_way_but_keeps_those_of_a_delayed_delivery() -> None:
+def test_a_plain_message_loses_retry_properties_and_keeps_delayed_delivery_properties() -> None:
     """The store itself adds REAL_TOPIC, REAL_QID and DELAY to a message that it delivers late."""
     first = as_first_sent(received(0, properties={**WAY, "DLQ_ORIGIN_TOPIC": "orders", "colour": "red"}))
     assert first.properties == {"colour": "red", "REAL_TOPIC": "%RETRY%billing", "REAL_QID": "0", "DELAY": "3"}

@@ -42,11 +42,11 @@ def starts(service: Service, start: Place, *, group: str | None = None, **option
 ZERO, ONE, RETRIES = TopicQueue("orders", 0), TopicQueue("orders", 1), TopicQueue("%RETRY%g", 0)
 
 
-def test_earliest_begins_everywhere_at_the_earliest_message() -> None:
+def test_earliest_begins_at_the_earliest_message_of_each_queue() -> None:
     assert starts(Service({"orders": [5]}), "earliest").begin(ZERO) == "earliest"
 
 
-def test_latest_begins_at_the_ends_of_the_start() -> None:
+def test_latest_begins_at_the_queue_ends_at_start_time() -> None:
     """Messages that come between the start and the first look are read."""
     service = Service({"orders": [5, 7]})
     made = starts(service, "latest")
@@ -55,7 +55,7 @@ def test_latest_begins_at_the_ends_of_the_start() -> None:
 
 
 @pytest.mark.parametrize("start", ["latest", 3])
-def test_a_younger_queue_or_topic_begins_at_its_earliest_message(start: Place) -> None:
+def test_a_queue_created_after_the_start_begins_at_its_earliest_message(start: Place) -> None:
     service = Service({"orders": [5]})
     made = starts(service, start)
     service.ends["orders"] = [9, 9]
@@ -63,16 +63,16 @@ def test_a_younger_queue_or_topic_begins_at_its_earliest_message(start: Place) -
     assert starts(Service({}), start).begin(ZERO) == "earliest"
 
 
-def test_a_queue_that_comes_back_is_younger_than_the_consumer() -> None:
+def test_a_queue_assigned_again_begins_at_its_earliest_message() -> None:
     made = starts(Service({"orders": [5]}), "latest")
     assert [made.begin(ZERO), made.begin(ZERO)] == [5, "earliest"]
 
 
-def test_a_number_holds_for_the_queues_of_the_start() -> None:
+def test_a_numeric_start_applies_to_the_queues_known_at_the_start() -> None:
     assert starts(Service({"orders": [5]}), 3).begin(ZERO) == 3
 
 
-def test_a_number_holds_for_named_queues_always() -> None:
+def test_a_numeric_start_applies_to_named_queues_every_time() -> None:
     made = starts(Service({"orders": [5]}), 3, named=[ONE])
     assert [made.begin(ONE), made.begin(ONE)] == [3, 3]
 
@@ -82,7 +82,7 @@ def test_a_time_is_looked_up_in_each_queue() -> None:
     assert starts(Service({"orders": [5]}), when).begin(ZERO) == int(when.timestamp())
 
 
-def test_a_queue_without_an_offset_is_younger_than_a_group_that_has_read_the_topic() -> None:
+def test_a_queue_without_an_offset_is_newer_than_a_group_that_has_read_the_topic() -> None:
     service = Service({"orders": [5, 7]}, recorded=("orders",))
     assert starts(service, "latest", group="g").begin(ONE) == "earliest"
     other = Service({"orders": [5, 7]}, recorded=("others",))
@@ -94,6 +94,6 @@ def test_retries_begin_at_their_earliest_message() -> None:
     assert starts(Service({"orders": [5], "%RETRY%g": [9]}), "latest", group="g").begin(RETRIES) == "earliest"
 
 
-def test_the_end_of_a_named_queue_may_come_from_elsewhere() -> None:
+def test_the_end_of_a_named_queue_comes_from_the_given_function() -> None:
     made = starts(Service({}), "latest", named=[ZERO], end_of=lambda queue: 40 + queue.queue_id)
     assert made.begin(ZERO) == 40

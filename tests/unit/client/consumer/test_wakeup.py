@@ -25,7 +25,7 @@ def pair() -> Iterator[tuple[socket.socket, socket.socket]]:
         yield near, far
 
 
-def test_a_readable_descriptor_ends_the_wait_and_is_named(
+def test_a_readable_descriptor_ends_the_wait_and_is_returned(
     bell: Bell, pair: tuple[socket.socket, socket.socket]
 ) -> None:
     near, far = pair
@@ -33,12 +33,12 @@ def test_a_readable_descriptor_ends_the_wait_and_is_named(
     assert bell.wait([near.fileno(), far.fileno()], GENEROUS_S) == ([near.fileno()], False)
 
 
-def test_nothing_is_named_after_the_timeout(bell: Bell, pair: tuple[socket.socket, socket.socket]) -> None:
+def test_no_descriptor_is_returned_after_the_timeout(bell: Bell, pair: tuple[socket.socket, socket.socket]) -> None:
     assert bell.wait([pair[0].fileno()], 0.01) == ([], False)
     assert bell.wait([pair[0].fileno()], -1.0) == ([], False), "a deadline that has passed waits not at all"
 
 
-def test_a_ring_of_another_thread_ends_the_wait(bell: Bell) -> None:
+def test_a_wakeup_from_another_thread_ends_the_wait(bell: Bell) -> None:
     waiting = threading.Thread(target=bell.wait, args=((), 600.0), daemon=True)
     waiting.start()
     bell.ring()
@@ -46,9 +46,7 @@ def test_a_ring_of_another_thread_ends_the_wait(bell: Bell) -> None:
     assert not waiting.is_alive()
 
 
-def test_a_ring_before_the_wait_is_not_lost_and_counts_once(
-    bell: Bell, pair: tuple[socket.socket, socket.socket]
-) -> None:
+def test_repeated_wakeups_before_the_wait_end_one_wait(bell: Bell, pair: tuple[socket.socket, socket.socket]) -> None:
     """A ring after that one would find the descriptor, which a second wait of no time reports."""
     near, far = pair
     for _ in range(3):
@@ -58,7 +56,7 @@ def test_a_ring_before_the_wait_is_not_lost_and_counts_once(
     assert bell.wait([near.fileno()], 0.0) == ([near.fileno()], False)
 
 
-def test_a_ring_beside_a_readable_descriptor_names_the_descriptor_only(
+def test_a_wakeup_with_a_readable_descriptor_returns_only_the_descriptor(
     bell: Bell, pair: tuple[socket.socket, socket.socket]
 ) -> None:
     near, far = pair
@@ -67,7 +65,7 @@ def test_a_ring_beside_a_readable_descriptor_names_the_descriptor_only(
     assert bell.wait([near.fileno()], GENEROUS_S) == ([near.fileno()], True)
 
 
-def test_rings_never_block_and_are_harmless_after_the_end() -> None:
+def test_wakeups_never_block_and_are_ignored_after_close() -> None:
     """More rings than the socket's buffer holds; a ring may come from a thread that does not know of the end."""
     bell = Bell()
     for _ in range(2_000):

@@ -57,7 +57,7 @@ def test_a_service_of_another_protocol_is_a_final_fault(http_address: str) -> No
     assert error.facts == {"address": http_address}
 
 
-def test_a_refused_connection_is_a_fault_for_now() -> None:
+def test_a_refused_connection_is_a_temporary_fault() -> None:
     """A writer may be starting there."""
     address = f"127.0.0.1:{free_port()}"
     cause = look(address)
@@ -97,7 +97,7 @@ def test_an_unknown_host_is_final_unless_the_name_server_may_answer_later(
 
 
 @pytest.mark.parametrize("error", [WriterUnreachableError("no answer", size=3), DeadlineExceededError("too late")])
-def test_an_unreached_writer_is_explained_by_an_error_of_the_same_class(error: StoreError) -> None:
+def test_the_error_for_an_unreachable_writer_keeps_its_class_and_names_the_address(error: StoreError) -> None:
     address = f"127.0.0.1:{free_port()}"
     found = explained(error, address, PLAIN)
     assert (type(found), found.facts, found.__cause__) == (type(error), error.facts, error)
@@ -105,18 +105,18 @@ def test_an_unreached_writer_is_explained_by_an_error_of_the_same_class(error: S
     assert address in found.message
 
 
-def test_an_answer_of_the_writer_is_left_as_it_is(http_address: str) -> None:
+def test_an_error_that_the_writer_returned_is_unchanged(http_address: str) -> None:
     error = DiskFullError("the disk is full")
     assert explained(error, http_address, PLAIN) is error
 
 
-def test_addresses_with_tls_are_left_to_tls(http_address: str) -> None:
+def test_addresses_with_tls_are_not_probed(http_address: str) -> None:
     error = WriterUnreachableError("no answer")
     assert explained(error, f"tls://{http_address}", PLAIN) is error
     assert wrong_address(f"tls://{http_address}", PLAIN) is None
 
 
-def test_a_server_that_says_nothing_yet_has_no_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_that_is_silent_has_no_fault(monkeypatch: pytest.MonkeyPatch) -> None:
     """It accepts, and is too busy to answer within the look."""
     monkeypatch.setattr("tidemark.client.errors.address_faults._LOOK_S", 0.05)
     with socket.create_server(("127.0.0.1", 0)) as silent:

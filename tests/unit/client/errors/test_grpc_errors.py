@@ -62,7 +62,7 @@ def test_a_reason_of_a_newer_writer_is_a_plain_error_with_its_text() -> None:
     assert (type(error), error.message) == (StoreError, "refused: INVENTED_LATER")
 
 
-def test_the_request_id_of_the_writers_log_is_a_fact() -> None:
+def test_the_request_id_is_a_fact_of_the_error() -> None:
     status = refusal("DISK_FULL")
     packed = any_pb2.Any()
     packed.Pack(error_details_pb2.RequestInfo(request_id="0042"))
@@ -102,7 +102,7 @@ def test_a_failed_call_without_a_reason_is_the_exception_of_its_code(
         (Failure(Code.RESOURCE_EXHAUSTED, refusal("IN_FLIGHT_LIMIT")), True),
     ],
 )
-def test_a_stream_resumes_unless_another_one_would_end_the_same_way(failure: Failure, expected: bool) -> None:
+def test_a_stream_resumes_unless_the_failure_is_permanent(failure: Failure, expected: bool) -> None:
     """RESOURCE_EXHAUSTED without a reason is the transport's: the message is too large for it."""
     assert may_resume(failure) is expected
 
@@ -115,7 +115,7 @@ def test_a_stream_resumes_unless_another_one_would_end_the_same_way(failure: Fai
         (FlushFailedError("x"), True, False),
     ],
 )
-def test_a_failed_flush_may_be_retried_and_leaves_the_outcome_open(
+def test_a_failed_flush_is_retryable_and_its_outcome_is_unknown(
     error: StoreError, retryable: bool, definite: bool
 ) -> None:
     """The batch may be on disk; the writer that recovers answers a repeat with the truth."""
@@ -123,5 +123,5 @@ def test_a_failed_flush_may_be_retried_and_leaves_the_outcome_open(
 
 
 @pytest.mark.parametrize(("milliseconds", "seconds"), [(None, None), (0, 0.0), (1500, 1.5)])
-def test_the_writers_wish_for_a_pause_is_in_seconds(milliseconds: int | None, seconds: float | None) -> None:
+def test_the_retry_delay_of_the_writer_is_returned_in_seconds(milliseconds: int | None, seconds: float | None) -> None:
     assert retry_delay_s(refusal("DISK_FULL", retry_after_ms=milliseconds)) == seconds

@@ -44,31 +44,29 @@ def tls_address(authority: Authority) -> Iterator[str]:
         server.shutdown(socket.SHUT_RDWR)
 
 
-def test_a_plain_client_of_a_server_with_tls_is_told_to_use_tls(tls_address: str) -> None:
+def test_a_plaintext_client_of_a_tls_server_gets_an_error_that_names_tls(tls_address: str) -> None:
     error = with_cause(UNREACHED, tls_address, Credentials())
     assert isinstance(error, TlsFailedError)
     assert error.facts == {"address": tls_address}
     assert "tls://host:port" in error.message
 
 
-def test_a_certificate_of_an_unknown_authority_is_named(tls_address: str, tmp_path: Path) -> None:
+def test_a_certificate_of_an_unknown_authority_is_reported(tls_address: str, tmp_path: Path) -> None:
     other = Authority(tmp_path / "other", "other")
     error = with_cause(UNREACHED, f"tls://{tls_address}", Credentials(ca=other.ca))
     assert isinstance(error, TlsFailedError)
     assert "not trusted" in error.message
 
 
-def test_tls_that_works_is_not_the_cause(tls_address: str, authority: Authority) -> None:
+def test_an_error_over_working_tls_is_unchanged(tls_address: str, authority: Authority) -> None:
     assert with_cause(UNREACHED, f"tls://{tls_address}", Credentials(ca=authority.ca)) is UNREACHED
 
 
-def test_a_client_with_tls_of_a_plain_writer_learns_that_it_speaks_none(
-    writer: FakeWriter, authority: Authority
-) -> None:
+def test_a_tls_client_of_a_plaintext_writer_gets_a_tls_error(writer: FakeWriter, authority: Authority) -> None:
     error = with_cause(UNREACHED, f"tls://{writer.address}", Credentials(ca=authority.ca))
     assert isinstance(error, TlsFailedError)
 
 
-def test_an_answer_of_the_writer_is_left_as_it_is(tls_address: str) -> None:
+def test_an_error_that_the_writer_returned_is_unchanged(tls_address: str) -> None:
     error = DiskFullError("the disk is full")
     assert with_cause(error, tls_address, Credentials()) is error

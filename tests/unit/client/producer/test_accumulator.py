@@ -48,7 +48,7 @@ def send_while_one_is_on_its_way(
     return futures
 
 
-def test_with_nothing_on_its_way_nobody_waits(writer: FakeWriter, producer: Producer) -> None:
+def test_a_batch_is_sent_immediately_when_none_is_in_flight(writer: FakeWriter, producer: Producer) -> None:
     """Messages may be held for 30 s."""
     before = time.monotonic()
     for _ in range(5):
@@ -57,7 +57,7 @@ def test_with_nothing_on_its_way_nobody_waits(writer: FakeWriter, producer: Prod
     assert sizes(writer) == [1] * 5
 
 
-def test_what_comes_meanwhile_is_one_batch(writer: FakeWriter, producer: Producer) -> None:
+def test_messages_sent_while_one_is_in_flight_form_one_batch(writer: FakeWriter, producer: Producer) -> None:
     """The batch is sent on the answer; each message has its own queue offset and id."""
     messages = [Message("t", b"%d" % n, keys=["k"]) for n in range(50)]
     results = [future.result() for future in send_while_one_is_on_its_way(writer, producer, messages)]
@@ -75,7 +75,7 @@ def test_what_comes_meanwhile_is_one_batch(writer: FakeWriter, producer: Produce
     assert {result.count for result in results} == {1}
 
 
-def test_topics_queues_and_tags_are_groups_of_their_own(writer: FakeWriter, producer: Producer) -> None:
+def test_messages_are_batched_by_topic_queue_and_tag(writer: FakeWriter, producer: Producer) -> None:
     """Messages of one group keep their order."""
     messages = [
         Message("t", b"1", tag="A"),
@@ -89,14 +89,14 @@ def test_topics_queues_and_tags_are_groups_of_their_own(writer: FakeWriter, prod
     assert sorted(bodies) == [[b"1", b"4"], [b"2"], [b"3"]]
 
 
-def test_on_a_batch_topic_the_batch_has_its_messages_tag(writer: FakeWriter, producer: Producer) -> None:
+def test_a_batch_on_a_batch_topic_carries_the_tag_of_its_messages(writer: FakeWriter, producer: Producer) -> None:
     """A queue's unit has one tag, by which pulls filter."""
     writer.attributes = {"queue.type": "BatchCQ"}
     producer.send("t", b"x", tag="A")
     assert dict(writer.received[0].properties) == {"TAGS": "A"}
 
 
-def test_enough_bytes_wait_for_nobody(writer: FakeWriter) -> None:
+def test_a_large_batch_is_sent_without_waiting_for_an_answer(writer: FakeWriter) -> None:
     """A group is sent at hold_bytes, though the writer has not answered."""
     gate = Gate(writer)
     with Producer(writer.address, accumulate=Accumulation(hold_ms=30_000, hold_bytes=1000)) as producer:
@@ -107,7 +107,7 @@ def test_enough_bytes_wait_for_nobody(writer: FakeWriter) -> None:
     assert sizes(writer)[:3] == [1, 7, 7]  # each has 164 bytes
 
 
-def test_hold_ms_is_the_longest_wait(writer: FakeWriter) -> None:
+def test_messages_are_held_for_at_most_hold_ms(writer: FakeWriter) -> None:
     """A writer that does not answer does not hold messages back for longer."""
     gate = Gate(writer)
     with Producer(writer.address, accumulate=Accumulation(hold_ms=20)) as producer:
@@ -121,7 +121,7 @@ def test_hold_ms_is_the_longest_wait(writer: FakeWriter) -> None:
         gate.open()
 
 
-def test_a_bad_message_does_not_fail_the_others(writer: FakeWriter, producer: Producer) -> None:
+def test_an_invalid_message_does_not_fail_the_others(writer: FakeWriter, producer: Producer) -> None:
     """The client refuses invalid messages; it sends the messages of a refused batch again one by one."""
 
     def refuse_batches_with_bad(entry: Entry) -> Result | None:
@@ -151,7 +151,7 @@ def _stored(writer: FakeWriter) -> list[Element]:
     return [element for queue in writer.stored.values() for element in queue]
 
 
-def test_an_answer_that_never_comes_is_an_unknown_outcome_for_all(writer: FakeWriter) -> None:
+def test_a_missing_answer_is_an_unknown_outcome_for_all_messages(writer: FakeWriter) -> None:
     """The batch may be stored, so it is not sent again."""
     with Producer(writer.address, timeout_s=1, accumulate=True) as producer:
         connect(producer)
@@ -163,7 +163,9 @@ def test_an_answer_that_never_comes_is_an_unknown_outcome_for_all(writer: FakeWr
 
 
 @pytest.mark.parametrize("options", [{"request_id": "order-1"}, {"delay_level": 1}, {"properties": {"DELAY": "1"}}])
-def test_some_messages_go_alone(writer: FakeWriter, producer: Producer, options: dict[str, object]) -> None:
+def test_messages_with_their_own_options_are_sent_alone(
+    writer: FakeWriter, producer: Producer, options: dict[str, object]
+) -> None:
     """They are sent after the held messages of their topic."""
     gate = Gate(writer)
     producer.send_async("first", b"x")
@@ -177,7 +179,7 @@ def test_some_messages_go_alone(writer: FakeWriter, producer: Producer, options:
     assert [element.body for element in decode_elements(writer.received[2].packed)] == [b"2"]
 
 
-def test_a_message_that_brings_an_id_keeps_it(writer: FakeWriter, producer: Producer) -> None:
+def test_a_message_with_a_unique_key_keeps_it(writer: FakeWriter, producer: Producer) -> None:
     """Duplicates are recognised by it."""
     assert producer.send("t", b"x", properties={"UNIQ_KEY": "mine"}).request_id == "mine"
 
@@ -197,7 +199,7 @@ def test_all_messages_in_flight_are_bounded(writer: FakeWriter) -> None:
         assert not producer.would_wait("t", 100)
 
 
-def test_room_that_does_not_come_is_told(writer: FakeWriter) -> None:
+def test_a_send_without_room_fails_at_its_timeout(writer: FakeWriter) -> None:
     """The send fails after its own timeout, while the writer rejects the others for longer."""
     gate = Gate(writer)
     with Producer(writer.address, timeout_s=0.3, accumulate=Accumulation(total_bytes=200)) as producer:
@@ -207,7 +209,7 @@ def test_room_that_does_not_come_is_told(writer: FakeWriter) -> None:
     gate.open()
 
 
-def test_wait_for_room_counts_in_the_timeout(writer: FakeWriter) -> None:
+def test_the_wait_for_room_counts_towards_the_timeout(writer: FakeWriter) -> None:
     """2.5 of 3 seconds pass before there is room; then the writer does not answer."""
     first_gate = Gate(writer)
     bounds = Accumulation(total_messages=1)
@@ -240,7 +242,7 @@ def test_a_hold_ends_before_the_timeout(writer: FakeWriter) -> None:
         gate.open()
 
 
-def test_closing_sends_what_is_held(writer: FakeWriter) -> None:
+def test_closing_sends_the_held_messages(writer: FakeWriter) -> None:
     """Afterwards no message is accepted."""
     gate = Gate(writer)
     producer = Producer(writer.address, timeout_s=5, accumulate=_LONG)
@@ -252,7 +254,7 @@ def test_closing_sends_what_is_held(writer: FakeWriter) -> None:
         producer.send("t", b"x")
 
 
-def test_threads_that_wait_share_batches(writer: FakeWriter, producer: Producer) -> None:
+def test_concurrent_threads_share_batches(writer: FakeWriter, producer: Producer) -> None:
     """Every message is stored once, in its thread's order, in fewer batches than messages."""
 
     def run(name: int) -> list[tuple[int, int]]:

@@ -10,13 +10,12 @@ from tidemark.client import AsyncProducer, Message, Producer
 from tidemark.client.producer.producer_options import ProducerOptions
 
 
-def test_it_can_be_told_what_a_producer_can() -> None:
-    """It accepts exactly the same keywords."""
+def test_the_async_producer_accepts_the_keywords_of_the_producer() -> None:
     keywords = inspect.signature(Producer.__init__).parameters.keys() - {"self", "writers"}
     assert keywords == ProducerOptions.__annotations__.keys()
 
 
-def test_it_sends_in_every_way(writer: FakeWriter) -> None:
+def test_the_async_producer_sends_singles_batches_and_oneway_messages(writer: FakeWriter) -> None:
     """It sends single messages, batches and one-way messages, and accumulates if configured."""
 
     async def run() -> list[int]:

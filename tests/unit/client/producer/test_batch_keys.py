@@ -53,7 +53,7 @@ def test_keys_of_a_named_batch_are_the_same_in_each_call(
     assert stored_keys(first.packed) == list(first.message_ids) == expected
 
 
-def test_a_batch_that_is_full_without_keys_leaves_them_to_the_writer() -> None:
+def test_a_batch_that_is_full_without_keys_is_packed_without_them() -> None:
     """The batch was accepted before messages had keys."""
     messages = [Message("t", bytes(MAX_SIZE // 2 - 22))] * 2
     full = pack_batch(messages, "job", UniqueKeys(), max_size=MAX_SIZE)

@@ -44,7 +44,7 @@ def test_a_batch_without_messages_is_refused() -> None:
         require_batch([])
 
 
-def test_messages_that_spell_out_the_default_wait_fit_those_that_leave_it_out() -> None:
+def test_an_explicit_default_wait_matches_an_omitted_wait() -> None:
     require_batch([PLAIN, Message("orders", b"y", properties={"WAIT": "true"})])
 
 

@@ -15,7 +15,7 @@ TEXT = b"the same words again and again " * 300
 
 
 @pytest.mark.parametrize(("kind", "bits"), [("zlib", 0x301), ("lz4", 0x101), ("zstd", 0x201)])
-def test_a_reader_gets_the_original(writer: FakeWriter, kind: str, bits: int) -> None:
+def test_a_reader_decompresses_the_original_body(writer: FakeWriter, kind: str, bits: int) -> None:
     """The sys_flag names the compression type."""
     compression = Compression(kind=kind)  # type: ignore[arg-type]
     with Producer(writer.address, compress=compression) as producer:
@@ -27,7 +27,7 @@ def test_a_reader_gets_the_original(writer: FakeWriter, kind: str, bits: int) ->
     assert decompress(element.body, request.sys_flag) == TEXT
 
 
-def test_small_bodies_and_those_that_do_not_shrink_stay(writer: FakeWriter) -> None:
+def test_small_and_incompressible_bodies_are_not_compressed(writer: FakeWriter) -> None:
     noise = bytes(range(256)) * 16
     with Producer(writer.address, compress=Compression(over_bytes=4096, level=0)) as producer:
         for body in (TEXT[:4095], noise):
@@ -46,13 +46,13 @@ def test_batches_are_not_compressed(writer: FakeWriter) -> None:
     assert [request.sys_flag for request in writer.received] == [0, 0, 0]
 
 
-def test_without_being_asked_nothing_is_compressed(writer: FakeWriter, producer: Producer) -> None:
+def test_bodies_are_not_compressed_by_default(writer: FakeWriter, producer: Producer) -> None:
     """Readers of stored records get the original bytes."""
     producer.send("t", TEXT, queue_id=0)
     assert writer.stored[0][0].body == TEXT
 
 
-def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_compression_package_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     """The error comes when the producer is created, not at the first large body."""
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(ImportError, match="pyarrow"):

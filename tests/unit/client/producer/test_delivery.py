@@ -69,11 +69,11 @@ def test_a_flush_reports_the_failures_since_the_last_one() -> None:
     assert made.flush(None)
 
 
-def test_a_flush_that_ran_out_of_time_is_no_success() -> None:
+def test_a_flush_that_timed_out_returns_false() -> None:
     assert not delivery(Streams(unanswered=1)).flush(0.0)
 
 
-def test_a_failure_that_its_caller_got_does_not_count() -> None:
+def test_a_failure_that_its_caller_received_does_not_fail_the_flush() -> None:
     made = delivery()
     made.watch(failed_future(), 3, oneway=False)
     made.seen(3)
@@ -88,7 +88,7 @@ def test_a_flush_sends_held_messages() -> None:
     assert held.flushes == 1
 
 
-def test_closing_logs_messages_that_it_gave_up_and_ends_the_connections(caplog: pytest.LogCaptureFixture) -> None:
+def test_closing_logs_abandoned_messages_and_closes_the_connections(caplog: pytest.LogCaptureFixture) -> None:
     streams = Streams()
     made = delivery(streams)
     made.hold(Held(made, 2))
@@ -98,7 +98,7 @@ def test_closing_logs_messages_that_it_gave_up_and_ends_the_connections(caplog: 
     assert "DiskFullError: the disk is full" in caplog.text
 
 
-def test_closing_logs_no_failure_that_a_future_has_reported(caplog: pytest.LogCaptureFixture) -> None:
+def test_closing_does_not_log_failures_that_a_future_reported(caplog: pytest.LogCaptureFixture) -> None:
     """The program has the future; it still learns from the result that not everything was stored."""
     made = delivery()
     made.watch(failed_future(), 3, oneway=False)
@@ -114,7 +114,7 @@ def test_closing_logs_failures_of_oneway_sends(caplog: pytest.LogCaptureFixture)
     assert "3 messages were given up" in caplog.text
 
 
-def test_the_end_of_the_program_logs_failed_held_and_unanswered_messages(caplog: pytest.LogCaptureFixture) -> None:
+def test_program_exit_logs_failed_held_and_unanswered_messages(caplog: pytest.LogCaptureFixture) -> None:
     made = delivery(Streams(unanswered=4))
     made.hold(Held(made, 2))
     made.fail(1, FULL)
@@ -123,6 +123,6 @@ def test_the_end_of_the_program_logs_failed_held_and_unanswered_messages(caplog:
     assert "7 messages were given up when the program ended without Producer.close()" in caplog.text
 
 
-def test_the_end_of_the_program_without_a_loss_logs_nothing(caplog: pytest.LogCaptureFixture) -> None:
+def test_program_exit_without_a_loss_logs_nothing(caplog: pytest.LogCaptureFixture) -> None:
     delivery().end(time.monotonic())
     assert caplog.text == ""

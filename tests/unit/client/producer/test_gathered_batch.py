@@ -36,7 +36,7 @@ def result(count: int, offsets: list[int]) -> SendResult:
     )  # fmt: skip
 
 
-def test_the_messages_go_in_their_order_each_with_a_key_of_its_own() -> None:
+def test_messages_are_packed_in_order_with_distinct_keys() -> None:
     made = group()
     for body in (b"a", b"b", b"c"):
         add(made, body)
@@ -47,7 +47,7 @@ def test_the_messages_go_in_their_order_each_with_a_key_of_its_own() -> None:
     assert (outgoing.count, outgoing.queue, outgoing.wait) == (3, QUEUE, False)
 
 
-def test_a_key_that_a_message_brought_is_kept() -> None:
+def test_a_unique_key_of_a_message_is_kept() -> None:
     made = group()
     add(made, b"a", UNIQ_KEY="own")
     add(made, b"b")
@@ -86,7 +86,7 @@ def test_the_common_tag_is_a_property_of_the_batch_on_a_batch_topic_only() -> No
         assert dict(made.outgoing(UniqueKeys()).request.properties) == expected
 
 
-def test_each_message_gets_its_own_place_of_the_result() -> None:
+def test_each_message_gets_its_own_offset_from_the_result() -> None:
     made = group()
     futures = [add(made, body) for body in (b"a", b"b")]
     keys = keys_of(made.outgoing(UniqueKeys()).packed)
@@ -106,7 +106,7 @@ def test_messages_of_an_inner_batch_share_its_record() -> None:
     assert [future.result(0).queue_offset for future in futures] == [40, 41]
 
 
-def test_the_messages_of_a_refused_batch_go_alone_under_the_same_keys() -> None:
+def test_the_messages_of_a_refused_batch_are_sent_singly_with_the_same_keys() -> None:
     made = group()
     futures = [add(made, body) for body in (b"a", b"b")]
     keys = keys_of(made.outgoing(UniqueKeys()).packed)

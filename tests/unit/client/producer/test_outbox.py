@@ -57,7 +57,7 @@ def test_a_selector_gets_all_queues_and_the_message_and_decides(writer: FakeWrit
     ],
     ids=str,
 )
-def test_a_message_with_a_condition_of_its_own_shares_no_batch(
+def test_a_message_with_its_own_options_shares_no_batch(
     writer: FakeWriter, producer: Producer, options: dict[str, Any]
 ) -> None:
     gate = Gate(writer)
@@ -70,7 +70,7 @@ def test_a_message_with_a_condition_of_its_own_shares_no_batch(
     assert sorted(bodies(writer)) == [[b"a"], [b"b"], [b"first"]]
 
 
-def test_a_message_that_goes_alone_does_not_overtake_gathered_ones(writer: FakeWriter) -> None:
+def test_a_message_sent_alone_does_not_overtake_held_messages(writer: FakeWriter) -> None:
     with Producer(writer.address, timeout_s=TIMEOUT_S, accumulate=Accumulation(hold_ms=30_000)) as producer:
         gate = Gate(writer)
         producer.send_async("t", b"first", queue_id=0)
@@ -111,7 +111,7 @@ def test_a_batch_has_one_request_and_a_key_for_each_message(writer: FakeWriter, 
     assert (request.request_id, request.traceparent, request.tracestate) == ("own", "00-ab-cd-01", "s=1")
 
 
-def test_packed_messages_are_sent_as_they_are(writer: FakeWriter, producer: Producer) -> None:
+def test_packed_messages_are_sent_unchanged(writer: FakeWriter, producer: Producer) -> None:
     packed = encode_elements([Message("t", body).to_element() for body in (b"a", b"x" * 1000)])
     sent = producer.send_packed_async("t", packed, queue_id=2).result(TIMEOUT_S)
     assert (writer.received[0].packed, sent.queue_id, sent.count) == (packed, 2, 2)

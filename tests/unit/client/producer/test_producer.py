@@ -46,12 +46,12 @@ def test_a_key_chooses_the_queue_by_its_hash(writer: FakeWriter, producer: Produ
     assert [producer.send("t", b"x", key=key).queue_id for key in keys] == [abs(java_hash(key)) % 4 for key in keys]
 
 
-def test_messages_without_a_key_go_round(writer: FakeWriter, producer: Producer) -> None:
+def test_messages_without_a_key_are_distributed_round_robin(writer: FakeWriter, producer: Producer) -> None:
     """Four sends reach four queues."""
     assert {producer.send("t", b"x").queue_id for _ in range(4)} == {0, 1, 2, 3}
 
 
-def test_a_batch_lies_in_one_queue_in_order(writer: FakeWriter, producer: Producer) -> None:
+def test_a_batch_is_stored_in_one_queue_in_order(writer: FakeWriter, producer: Producer) -> None:
     """One request carries all messages."""
     result = producer.send_batch([Message("t", f"{n}", keys=("k",)) for n in range(10)])
     assert [element.body for element in writer.stored[result.queue_id]] == [b"%d" % n for n in range(10)]
@@ -86,7 +86,7 @@ def test_an_unknown_reason_is_a_store_error(writer: FakeWriter, producer: Produc
         producer.send("t", b"x", queue_id=0)
 
 
-def test_back_pressure_waits_as_long_as_the_writer_says(writer: FakeWriter, producer: Producer) -> None:
+def test_back_pressure_waits_for_the_retry_delay_of_the_writer(writer: FakeWriter, producer: Producer) -> None:
     """RESOURCE_EXHAUSTED is retried after RetryInfo's delay, with the same request id."""
     refused: list[str] = []
 
@@ -103,7 +103,7 @@ def test_back_pressure_waits_as_long_as_the_writer_says(writer: FakeWriter, prod
     assert refused == [result.request_id] * 2
 
 
-def test_back_pressure_that_lasts_is_raised_at_the_timeout(writer: FakeWriter) -> None:
+def test_lasting_back_pressure_is_raised_at_the_timeout(writer: FakeWriter) -> None:
     """There is one timeout in total, and the last reason is raised."""
     error = refusal("IN_FLIGHT_LIMIT", retry_after_ms=60_000)  # so that no attempt is unanswered at the timeout
     writer.on_entry = lambda entry: Result(correlation_id=entry.correlation_id, error=error)
@@ -111,7 +111,7 @@ def test_back_pressure_that_lasts_is_raised_at_the_timeout(writer: FakeWriter) -
         producer.send("t", b"x", queue_id=0)
 
 
-def test_a_broken_stream_repeats_what_was_not_answered(writer: FakeWriter, producer: Producer) -> None:
+def test_unanswered_batches_are_resent_after_the_stream_breaks(writer: FakeWriter, producer: Producer) -> None:
     """The request ids and the order stay, and each batch is stored once."""
     breaks = itertools.chain([False, False, True, False, True], itertools.repeat(False))
 
@@ -129,7 +129,7 @@ def test_a_broken_stream_repeats_what_was_not_answered(writer: FakeWriter, produ
     assert any(result.duplicate for result in results)
 
 
-def test_a_writer_that_comes_back_gets_what_it_missed(writer: FakeWriter, producer: Producer) -> None:
+def test_a_restarted_writer_gets_the_pending_batch(writer: FakeWriter, producer: Producer) -> None:
     """The caller does not notice a restart on the same port within the timeout."""
     producer.send("t", b"first", queue_id=0)
     writer.stop()
@@ -140,7 +140,7 @@ def test_a_writer_that_comes_back_gets_what_it_missed(writer: FakeWriter, produc
     assert future.result().queue_offset == 1
 
 
-def test_what_a_stopping_writer_refuses_keeps_its_place(writer: FakeWriter, producer: Producer) -> None:
+def test_a_batch_that_a_stopping_writer_refuses_keeps_its_order(writer: FakeWriter, producer: Producer) -> None:
     """A stopping writer refuses, then its stream ends: the next writer gets the batch before later sends."""
     refused = threading.Event()
 
@@ -159,7 +159,7 @@ def test_what_a_stopping_writer_refuses_keeps_its_place(writer: FakeWriter, prod
     assert [first.result().queue_offset, second.result().queue_offset] == [0, 1]
 
 
-def test_a_send_that_never_left_says_that_nothing_was_sent() -> None:
+def test_a_send_without_a_connection_raises_writer_unreachable() -> None:
     """Nothing listens at the address: WriterUnreachableError after the timeout."""
     with Producer("127.0.0.1:9", timeout_s=0.3) as producer:
         before = time.monotonic()
@@ -168,7 +168,7 @@ def test_a_send_that_never_left_says_that_nothing_was_sent() -> None:
         assert time.monotonic() - before < 2
 
 
-def test_an_answer_that_never_comes_is_an_unknown_outcome(writer: FakeWriter) -> None:
+def test_a_missing_answer_is_an_unknown_outcome(writer: FakeWriter) -> None:
     """A batch that was sent but not answered raises DeadlineExceededError with the request id."""
 
     def swallow(entry: Entry) -> Result:
@@ -220,7 +220,7 @@ def test_a_callback_may_send_again(writer: FakeWriter, producer: Producer) -> No
         (Message("t", b"x" * (9 << 20)), MessageSizeExceededError),
     ],
 )
-def test_what_cannot_be_written_is_refused_before_it_is_sent(
+def test_an_invalid_message_is_refused_before_it_is_sent(
     writer: FakeWriter, producer: Producer, message: Message, error: type[StoreError]
 ) -> None:
     """The error is typed, and nothing reaches the writer."""
@@ -299,7 +299,7 @@ def test_a_oneway_send_is_never_repeated(writer: FakeWriter, producer: Producer)
     assert [element.body for element in writer.stored[0]] == [b"last"]
 
 
-def test_a_oneway_send_is_checked_before_it_goes(writer: FakeWriter, producer: Producer) -> None:
+def test_a_oneway_send_is_validated_before_it_is_sent(writer: FakeWriter, producer: Producer) -> None:
     """An error that the client can detect is raised."""
     with pytest.raises(BatchEmptyError):
         producer.send_oneway("t", b"")

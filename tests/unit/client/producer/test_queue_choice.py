@@ -45,7 +45,7 @@ def writers_chosen(links: Links, times: int, *, avoid_slow: bool = False, avoid:
     return Counter(choice.next(links.route, "orders", avoid=avoid).writer for _ in range(times))
 
 
-def test_turns_go_over_all_queues_evenly() -> None:
+def test_round_robin_covers_all_queues_evenly() -> None:
     links = Links({"a": 3})
     choice = links.choice()
     assert Counter(choice.next(links.route, "orders").queue_id for _ in range(9)) == {0: 3, 1: 3, 2: 3}
@@ -59,12 +59,12 @@ def test_the_writer_of_the_failed_attempt_is_avoided() -> None:
     assert writers_chosen(Links({"a": 2, "b": 2}), 8, avoid="b") == {"a": 8}
 
 
-def test_a_slow_writer_is_avoided_only_if_asked_for() -> None:
+def test_a_slow_writer_is_avoided_only_with_avoid_slow() -> None:
     assert writers_chosen(Links({"a": 2, "b": 2}, slow="a"), 8, avoid_slow=True) == {"b": 8}
     assert set(writers_chosen(Links({"a": 2, "b": 2}, slow="a"), 8)) == {"a", "b"}
 
 
-def test_with_every_writer_down_a_queue_is_chosen_all_the_same() -> None:
+def test_a_queue_is_chosen_even_if_every_writer_is_down() -> None:
     assert sum(writers_chosen(Links({"a": 1, "b": 1}, down=frozenset({"a", "b"})), 4).values()) == 4
 
 
@@ -74,16 +74,16 @@ def test_messages_of_a_key_stay_in_one_queue_whichever_writers_are_up() -> None:
     assert up.choice().by_key("orders", "k") == up.route.queues[queue_of_key("k", 4)]
 
 
-def test_a_number_names_a_queue_of_the_only_writer() -> None:
+def test_a_queue_number_selects_a_queue_of_the_only_writer() -> None:
     assert Links({"a": 2}).choice().named("orders", 7) == MessageQueue("orders", "a", 7)
 
 
-def test_a_number_names_no_queue_of_several_writers() -> None:
+def test_a_queue_number_is_refused_with_several_writers() -> None:
     with pytest.raises(ArgumentIllegalError):
         Links({"a": 2, "b": 2}).choice().named("orders", 0)
 
 
-def test_a_number_is_checked_where_only_one_of_several_writers_has_the_topic() -> None:
+def test_a_queue_number_is_checked_if_only_one_writer_has_the_topic() -> None:
     links = Links({"a": 2, "b": 0})
     assert links.choice().named("orders", 1).writer == "a"
     with pytest.raises(QueueIllegalError) as refused:
@@ -91,7 +91,7 @@ def test_a_number_is_checked_where_only_one_of_several_writers_has_the_topic() -
     assert (refused.value.facts["queue_id"], refused.value.facts["queues"]) == (2, 2)
 
 
-def test_a_topic_without_queues_takes_no_messages() -> None:
+def test_a_topic_without_queues_is_refused_for_sending() -> None:
     links = Links({"a": 0})
     with pytest.raises(TopicForbiddenError):
         links.choice().next(links.route, "orders")

@@ -92,7 +92,7 @@ def test_each_type_has_an_exact_form(value: object, kind: pa.DataType, text: str
     assert json_rows(table).to_pylist() == ['{"v":null}', f'{{"v":{text}}}', '{"v":null}']
 
 
-def test_encoded_values_are_written_as_what_they_stand_for() -> None:
+def test_encoded_columns_are_written_as_their_decoded_values() -> None:
     texts = pa.array(["a", None, "a", "b"])
     table = pa.table({"d": texts.dictionary_encode(), "r": pa.compute.run_end_encode(texts)})
     assert json_rows(table).to_pylist() == [

@@ -39,7 +39,7 @@ def test_hooks_see_each_message_and_its_outcome(writer: FakeWriter, accumulate: 
     assert isinstance(error, TopicForbiddenError)
 
 
-def test_forbid_may_abort_a_send(writer: FakeWriter) -> None:
+def test_an_exception_in_the_forbid_hook_aborts_the_send(writer: FakeWriter) -> None:
     """The send raises the hook's exception; nothing is sent, and no other hook runs."""
     seen: list[Message] = []
 
@@ -60,8 +60,8 @@ def test_forbid_may_abort_a_send(writer: FakeWriter) -> None:
         assert producer.send("t", b"x").count == 1
 
 
-def test_what_a_hook_raises_does_not_decide_over_a_send(writer: FakeWriter) -> None:
-    """It is reported as a warning."""
+def test_an_exception_in_a_hook_does_not_fail_the_send(writer: FakeWriter) -> None:
+    """The exception is reported as a warning."""
 
     def fail(message: Message, outcome: SendResult | BaseException | None = None) -> None:
         raise LookupError("the hook's own")

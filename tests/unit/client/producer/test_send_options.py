@@ -27,7 +27,7 @@ def test_one_key_as_text_is_one_key() -> None:
     assert message_of("t", b"x", SendOptions(key="k1", keys="k2")).keys == ("k1", "k2")
 
 
-def test_a_message_is_taken_as_it_is() -> None:
+def test_a_message_object_is_used_unchanged() -> None:
     message = Message("t", b"x", tag="red")
     assert message_of(message, None, SendOptions(queue_id=3, request_id="r")) is message
 
@@ -35,7 +35,7 @@ def test_a_message_is_taken_as_it_is() -> None:
 @pytest.mark.parametrize(
     ("body", "options"), [(b"x", {}), (None, {"tag": "red"}), (None, {"delay_level": 1}), (None, {"key": "k"})]
 )
-def test_a_message_beside_parts_of_a_message_is_refused(body: bytes | None, options: dict[str, Any]) -> None:
+def test_a_message_object_with_message_options_is_refused(body: bytes | None, options: dict[str, Any]) -> None:
     """Either one would be dropped without a word."""
     with pytest.raises(ValueError, match="brings its own"):
         message_of(Message("t", b"x"), body, cast(SendOptions, options))
@@ -47,7 +47,7 @@ def test_a_topic_without_a_body_is_refused() -> None:
 
 
 @pytest.mark.parametrize("request_id", [None, "", "r", "x" * 255, "ключ"])
-def test_a_request_id_of_at_most_255_characters_is_taken(request_id: str | None) -> None:
+def test_a_request_id_of_at_most_255_characters_is_accepted(request_id: str | None) -> None:
     assert request_id_of(PlaceOptions(request_id=request_id)) == (request_id or None)
 
 
@@ -57,7 +57,7 @@ def test_a_request_id_that_no_property_can_hold_is_refused(request_id: str) -> N
         request_id_of(PlaceOptions(request_id=request_id))
 
 
-def test_a_request_id_that_is_no_text_is_refused() -> None:
+def test_a_request_id_that_is_not_a_string_is_refused() -> None:
     with pytest.raises(TypeError, match="7 of type int"):
         request_id_of(cast(PlaceOptions, {"request_id": 7}))
 
@@ -67,7 +67,7 @@ def test_an_unknown_keyword_is_refused_with_the_nearest_one() -> None:
         require_send_options(cast(SendOptions, {"queue_idd": 1}), call="send")
 
 
-def test_a_batch_takes_a_place_and_no_parts_of_a_message() -> None:
+def test_a_batch_accepts_placement_options_and_no_message_options() -> None:
     require_place_options(PlaceOptions(queue_id=1, request_id="r", reconsume_times=2), call="send_batch")
     with pytest.raises(TypeError, match="tag"):
         require_place_options(cast(PlaceOptions, {"tag": "red"}), call="send_batch")

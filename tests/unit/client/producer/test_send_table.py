@@ -25,7 +25,7 @@ from tidemark.format.primitives import java_hash
 from tidemark.format.properties import decode_properties
 
 
-def test_every_row_lies_where_the_result_says(writer: FakeWriter, producer: Producer) -> None:
+def test_every_row_is_stored_at_the_offset_in_the_result(writer: FakeWriter, producer: Producer) -> None:
     """The result has one queue id and one offset per row."""
     n = 5000
     table = pa.table(
@@ -75,7 +75,7 @@ def test_an_empty_table_sends_nothing(writer: FakeWriter, producer: Producer) ->
     assert writer.received == []
 
 
-def test_a_row_without_body_is_named(producer: Producer) -> None:
+def test_a_row_without_a_body_is_reported_with_its_number(producer: Producer) -> None:
     """A fact of the error is the row number."""
     with pytest.raises(BatchEmptyError) as raised:
         producer.send_table(pa.table({"b": ["x", "y", None]}), "t", body="b")
@@ -94,7 +94,7 @@ def test_an_unknown_column_is_a_key_error(producer: Producer) -> None:
         producer.send_table(pa.table({"b": ["x"]}), "t", body="nope")
 
 
-def test_a_refusal_says_how_many_rows_were_acknowledged(writer: FakeWriter, producer: Producer) -> None:
+def test_a_refusal_reports_how_many_rows_were_acknowledged(writer: FakeWriter, producer: Producer) -> None:
     """A batch is stored as a whole or not at all; a table is not."""
     writer.on_entry = lambda entry: (
         Result(correlation_id=entry.correlation_id, error=refusal("TOPIC_FORBIDDEN"))
@@ -123,7 +123,7 @@ def test_each_row_gets_a_unique_key_of_its_own(writer: FakeWriter, producer: Pro
     assert {len(key) for key in keys} == {32}
 
 
-def test_rows_without_a_unique_key_get_one_that_a_repeat_makes_again(writer: FakeWriter, producer: Producer) -> None:
+def test_rows_without_a_unique_key_get_the_same_one_when_repeated(writer: FakeWriter, producer: Producer) -> None:
     """This applies if the first row of the batch has one; a given key stays."""
     table = pa.table({"b": list("abcd"), "u": ["first", None, "third", ""], "k": ["same"] * 4})
     producer.send_table(table, "t", body="b", unique_key="u", key="k")
@@ -134,7 +134,7 @@ def test_rows_without_a_unique_key_get_one_that_a_repeat_makes_again(writer: Fak
     assert len(set(first)) == 4
 
 
-def test_a_row_without_room_for_its_unique_key_is_named(producer: Producer) -> None:
+def test_a_row_without_room_for_its_unique_key_is_reported(producer: Producer) -> None:
     """The key needs 42 bytes of its properties."""
     for size, fits in ((32_767 - 42 - 6, True), (32_767 - 42 - 5, False)):
         table = pa.table({"b": ["x", "y"], "t": [None, "t" * size]})
@@ -173,7 +173,7 @@ def test_any_table_with_arrows_stream_is_sent(writer: FakeWriter, producer: Prod
     assert [orjson.loads(row) for row in rows] == views.select(["k"]).to_pylist()
 
 
-def test_what_is_no_table_is_refused(producer: Producer) -> None:
+def test_an_object_without_columns_is_refused(producer: Producer) -> None:
     """The error names its type."""
     with pytest.raises(TypeError, match="list"):
         producer.send_table([1, 2], "t")
@@ -207,7 +207,7 @@ def test_dictionary_encoded_columns_are_sent_as_their_values(writer: FakeWriter,
 
 
 @pytest.mark.parametrize("role", ["key", "tag", "unique_key"])
-def test_bytes_that_are_no_text_are_refused_as_key_and_tag(producer: Producer, role: str) -> None:
+def test_bytes_that_are_not_utf8_are_refused_as_key_and_tag(producer: Producer, role: str) -> None:
     table = pa.table({"c": [b"ok", None, b"\xff\xfe"], "b": ["x"] * 3})
     columns: dict[str, Any] = {"body": "b", role: "c"}
     with pytest.raises(PropertiesIllegalError, match="row 2, column 'c'") as raised:

@@ -66,7 +66,7 @@ def sending(pair: tuple[FakeWriter, FakeWriter]) -> Iterator[Sending]:
     made.delivery.close()
 
 
-def test_a_batch_for_a_queue_goes_there(pair: tuple[FakeWriter, FakeWriter], sending: Sending) -> None:
+def test_a_batch_for_a_queue_is_stored_in_it(pair: tuple[FakeWriter, FakeWriter], sending: Sending) -> None:
     result = sending.sender.send(batch(queue=sending.queue(pair[1], 3))).result(TIMEOUT_S)
     assert (result.writer, result.queue_id) == (pair[1].address, 3)
 
@@ -82,14 +82,18 @@ def test_a_definite_refusal_moves_the_batch_to_another_writer_under_the_same_id(
     assert [request.request_id for request in other.received] == [f"r{n}" for n in range(8)]
 
 
-def test_a_batch_for_a_queue_never_moves(pair: tuple[FakeWriter, FakeWriter], sending: Sending) -> None:
+def test_a_batch_for_a_queue_is_never_sent_to_another_writer(
+    pair: tuple[FakeWriter, FakeWriter], sending: Sending
+) -> None:
     pair[0].on_entry = refusing("TOPIC_FORBIDDEN")
     with pytest.raises(TopicForbiddenError):
         sending.sender.send(batch(queue=sending.queue(pair[0]))).result(TIMEOUT_S)
     assert pair[1].received == []
 
 
-def test_a_refusal_of_the_batch_itself_does_not_move_it(pair: tuple[FakeWriter, FakeWriter], sending: Sending) -> None:
+def test_a_refused_invalid_batch_is_not_sent_to_another_writer(
+    pair: tuple[FakeWriter, FakeWriter], sending: Sending
+) -> None:
     """Another writer would refuse it, too."""
     asked: list[Entry] = []
 
@@ -123,9 +127,7 @@ def test_a_batch_moves_at_most_as_often_as_retries_allow(pair: tuple[FakeWriter,
     assert not sending.delivery.close()
 
 
-def test_the_failure_counts_once_and_only_where_it_is_final(
-    pair: tuple[FakeWriter, FakeWriter], sending: Sending
-) -> None:
+def test_a_failure_fails_the_flush_only_if_it_is_final(pair: tuple[FakeWriter, FakeWriter], sending: Sending) -> None:
     pair[0].on_entry = refusing("TOPIC_FORBIDDEN")
     queue = sending.queue(pair[0])
     with pytest.raises(TopicForbiddenError):
@@ -136,7 +138,7 @@ def test_the_failure_counts_once_and_only_where_it_is_final(
     assert not sending.delivery.flush(TIMEOUT_S)
 
 
-def test_a_refused_route_is_asked_for_again(pair: tuple[FakeWriter, FakeWriter], sending: Sending) -> None:
+def test_a_refused_queue_id_invalidates_the_cached_route(pair: tuple[FakeWriter, FakeWriter], sending: Sending) -> None:
     """The topic's queues may be others now."""
     sending.writers.routes.route("orders")
     pair[0].on_entry = refusing("QUEUE_ID_ILLEGAL")
@@ -146,7 +148,7 @@ def test_a_refused_route_is_asked_for_again(pair: tuple[FakeWriter, FakeWriter],
     assert sending.writers.routes.known("orders") is None
 
 
-def test_a_batch_that_does_not_wait_for_room_waits_in_no_thread(pair: tuple[FakeWriter, FakeWriter]) -> None:
+def test_a_batch_with_wait_false_is_sent_above_the_limit(pair: tuple[FakeWriter, FakeWriter]) -> None:
     """The thread that answers others must not wait; the batch is then in flight above the limit."""
     sending = Sending(pair[0].address, max_messages=1)
     gate = Gate(pair[0])
@@ -159,7 +161,7 @@ def test_a_batch_that_does_not_wait_for_room_waits_in_no_thread(pair: tuple[Fake
     sending.delivery.close()
 
 
-def test_a_batch_that_no_writer_takes_is_refused_before_it_is_sent(
+def test_a_batch_above_the_limit_of_every_writer_is_refused_before_it_is_sent(
     pair: tuple[FakeWriter, FakeWriter], sending: Sending
 ) -> None:
     """The fake writer's limit is 4 MiB, and its transport takes twice as much."""

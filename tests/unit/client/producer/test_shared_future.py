@@ -21,11 +21,11 @@ def three(completion: Completion[int]) -> list[SharedFuture[int]]:
     return [completion.new() for _ in range(3)]
 
 
-def test_it_has_the_fields_of_a_future(completion: Completion[int]) -> None:
+def test_a_shared_future_has_the_fields_of_a_future(completion: Completion[int]) -> None:
     assert vars(completion.new()).keys() == vars(Future()).keys()
 
 
-def test_results_in_the_order_they_were_made(completion: Completion[int]) -> None:
+def test_results_are_assigned_in_creation_order(completion: Completion[int]) -> None:
     futures = three(completion)
     assert not any(future.done() for future in futures)
     completion.set_results([1, 2, 3])
@@ -41,7 +41,7 @@ def test_an_exception_for_all(completion: Completion[int]) -> None:
             future.result()
 
 
-def test_who_waits_is_woken(completion: Completion[int]) -> None:
+def test_set_results_wakes_every_waiter(completion: Completion[int]) -> None:
     futures = three(completion)
     with ThreadPoolExecutor(3) as pool:
         waiting = [pool.submit(future.result, 10) for future in futures]
@@ -49,7 +49,7 @@ def test_who_waits_is_woken(completion: Completion[int]) -> None:
         assert [one.result(10) for one in waiting] == [1, 2, 3]
 
 
-def test_one_that_is_completed_alone_does_not_end_the_waits_of_the_others(completion: Completion[int]) -> None:
+def test_completing_one_future_does_not_end_the_waits_of_the_others(completion: Completion[int]) -> None:
     first, second, _ = three(completion)
     with ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(second.result, 10)
@@ -60,7 +60,7 @@ def test_one_that_is_completed_alone_does_not_end_the_waits_of_the_others(comple
         assert waiting.result(10) == 2
 
 
-def test_a_wait_has_an_end(completion: Completion[int]) -> None:
+def test_a_wait_ends_at_its_timeout(completion: Completion[int]) -> None:
     future = completion.new()
     with pytest.raises(TimeoutError):
         future.result(0.01)
@@ -68,7 +68,7 @@ def test_a_wait_has_an_end(completion: Completion[int]) -> None:
         future.exception(0)
 
 
-def test_callbacks_find_all_of_them_done(completion: Completion[int]) -> None:
+def test_callbacks_see_all_futures_done(completion: Completion[int]) -> None:
     futures = three(completion)
     seen: list[int] = []
     futures[0].add_done_callback(lambda _: seen.extend(future.result(0) for future in futures))
@@ -77,7 +77,7 @@ def test_callbacks_find_all_of_them_done(completion: Completion[int]) -> None:
     assert seen == [1, 2, 3, 3]
 
 
-def test_a_callback_may_wait_for_another_thread_that_asks_for_a_result(completion: Completion[int]) -> None:
+def test_a_callback_may_wait_for_a_thread_that_reads_another_result(completion: Completion[int]) -> None:
     futures = three(completion)
     seen: list[int] = []
 
@@ -91,7 +91,7 @@ def test_a_callback_may_wait_for_another_thread_that_asks_for_a_result(completio
     assert seen == [2]
 
 
-def test_wait_and_as_completed_take_it(completion: Completion[int]) -> None:
+def test_wait_and_as_completed_accept_a_shared_future(completion: Completion[int]) -> None:
     futures = three(completion)
     timer = threading.Timer(0.05, completion.set_results, [[1, 2, 3]])
     timer.start()
@@ -104,7 +104,7 @@ async def awaited(future: Future[int]) -> int:
     return await asyncio.wait_for(asyncio.wrap_future(future), 10)
 
 
-def test_asyncio_takes_it(completion: Completion[int]) -> None:
+def test_asyncio_accepts_a_shared_future(completion: Completion[int]) -> None:
     futures = three(completion)
     timer = threading.Timer(0.05, completion.set_results, [[1, 2, 3]])
     timer.start()
@@ -112,7 +112,7 @@ def test_asyncio_takes_it(completion: Completion[int]) -> None:
     timer.join()
 
 
-def test_it_is_not_cancelled(completion: Completion[int]) -> None:
+def test_a_shared_future_cannot_be_cancelled(completion: Completion[int]) -> None:
     future, *_ = three(completion)
     assert not future.cancel()
     completion.set_results([1, 2, 3])

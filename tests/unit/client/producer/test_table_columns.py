@@ -57,7 +57,7 @@ def test_without_a_body_the_row_is_json() -> None:
     assert [orjson.loads(body) for body in bodies(table, None)] == [{"n": 1, "s": "a"}, {"n": 2, "s": None}]
 
 
-def test_slices_of_a_great_table_cover_it_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slices_of_a_large_table_cover_it_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(table_columns, "_SLICE_ROWS", 3)
     table = pa.table({"b": [str(n) for n in range(8)]})
     slices = list(column_slices(table, ColumnNames(body="b")))
@@ -65,7 +65,7 @@ def test_slices_of_a_great_table_cover_it_in_order(monkeypatch: pytest.MonkeyPat
     assert bodies(table) == [str(n).encode() for n in range(8)]
 
 
-def test_a_slice_holds_fewer_rows_where_they_are_large(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slices_of_large_rows_hold_fewer_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(table_columns, "_SLICE_BYTES", 2000)
     slices = list(column_slices(pa.table({"b": ["x" * 996] * 5}), ColumnNames(body="b")))
     assert [first_row for first_row, _ in slices] == [0, 2, 4]
@@ -77,7 +77,7 @@ def test_a_column_of_lists_is_refused_with_its_name() -> None:
     assert (refused.value.facts["column"], refused.value.facts["row"]) == ("b", 0)
 
 
-def test_a_key_that_is_no_text_is_refused_with_its_row_of_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_key_that_is_not_utf8_is_refused_with_its_table_row(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(table_columns, "_SLICE_ROWS", 2)
     table = pa.table({"b": ["x"] * 4, "k": [b"a", None, b"c", b"\xff"]})
     with pytest.raises(PropertiesIllegalError) as refused:
@@ -85,7 +85,7 @@ def test_a_key_that_is_no_text_is_refused_with_its_row_of_the_table(monkeypatch:
     assert (refused.value.facts["column"], refused.value.facts["row"]) == ("k", 3)
 
 
-def test_a_name_that_is_no_column_is_a_key_error() -> None:
+def test_a_missing_column_raises_key_error() -> None:
     with pytest.raises(KeyError):
         bodies(pa.table({"b": ["x"]}), "c")
 
@@ -98,7 +98,7 @@ class Stream:
 
 
 @pytest.mark.parametrize("table", [pa.table({"b": ["x"]}), pd.DataFrame({"b": ["x"]}, index=[7]), Stream()])
-def test_tables_of_several_libraries_are_taken(table: Any) -> None:
+def test_tables_of_several_libraries_are_accepted(table: Any) -> None:
     assert to_arrow(table).to_pydict() == {"b": ["x"]}
 
 
@@ -107,6 +107,6 @@ def test_missing_values_of_a_frame_are_null() -> None:
 
 
 @pytest.mark.parametrize("table", [[{"b": "x"}], "b"])
-def test_an_object_that_is_no_table_is_refused(table: Any) -> None:
+def test_an_object_that_is_not_a_table_is_refused(table: Any) -> None:
     with pytest.raises(TypeError, match="is not a table"):
         to_arrow(table)

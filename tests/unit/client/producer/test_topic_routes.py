@@ -64,14 +64,14 @@ def test_writers_that_have_the_topic_are_preferred_to_those_that_would_create_it
 
 
 @pytest.mark.parametrize("attributes", [{}, {"queue.type": "BatchCQ"}])
-def test_a_batch_topic_is_known_by_its_attribute(
+def test_a_batch_topic_is_recognised_by_its_attribute(
     pair: tuple[FakeWriter, FakeWriter], routes: Routes, attributes: dict[str, str]
 ) -> None:
     pair[0].attributes = attributes
     assert routes.route("orders").is_batch is bool(attributes)
 
 
-def test_a_known_route_is_not_asked_for_again_until_it_is_forgotten(
+def test_a_cached_route_is_not_requested_again_until_it_is_dropped(
     pair: tuple[FakeWriter, FakeWriter], routes: Routes
 ) -> None:
     assert routes.known("orders") is None
@@ -84,7 +84,7 @@ def test_a_known_route_is_not_asked_for_again_until_it_is_forgotten(
     assert [one.asked_routes for one in pair] == [2, 2]
 
 
-def test_an_old_route_serves_while_a_new_one_is_asked_for(
+def test_an_expired_route_is_used_while_the_new_one_is_requested(
     pair: tuple[FakeWriter, FakeWriter], routes: Routes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert len(routes.route("orders").queues) == 3
@@ -100,7 +100,7 @@ def test_an_old_route_serves_while_a_new_one_is_asked_for(
     until(lambda: queues() == 7)
 
 
-def test_a_writer_that_is_down_delays_the_route_of_the_others_for_the_grace_only(
+def test_an_unreachable_writer_delays_the_route_only_for_the_grace_period(
     pair: tuple[FakeWriter, FakeWriter], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(topic_routes, "GRACE_S", 0.05)
@@ -108,7 +108,7 @@ def test_a_writer_that_is_down_delays_the_route_of_the_others_for_the_grace_only
         assert {queue.writer for queue in routes.route("orders").queues} == {pair[0].address}
 
 
-def test_without_any_writer_the_error_names_the_address_and_the_cause() -> None:
+def test_the_error_without_a_reachable_writer_names_the_address_and_the_cause() -> None:
     address = f"127.0.0.1:{free_port()}"
     with routes_of(address, timeout_s=0.3) as routes:
         with pytest.raises(WriterUnreachableError, match="refused") as failed:

@@ -12,13 +12,13 @@ from tidemark.errors import ArgumentIllegalError
 
 
 @pytest.mark.parametrize("writers", ["a:1,b:2", "a:1 , b:2", ["a:1", "b:2"], ("a:1", "b:2", "a:1")])
-def test_a_list_is_a_text_or_a_sequence(writers: str | list[str]) -> None:
+def test_a_writer_list_is_a_string_or_a_sequence(writers: str | list[str]) -> None:
     """Each address is used once."""
     assert FixedList(writers).addresses() == ("a:1", "b:2")
 
 
 @pytest.mark.parametrize("writers", ["", "a", [], ["a:1", ""]])
-def test_what_is_no_address_is_refused(writers: str | list[str]) -> None:
+def test_an_invalid_address_is_refused(writers: str | list[str]) -> None:
     """The error comes when the producer is created, not at the first send."""
     with pytest.raises(ArgumentIllegalError):
         FixedList(writers)
@@ -34,7 +34,7 @@ def test_a_route_file_is_toml_or_json(tmp_path: Path, name: str, text: str) -> N
 
 
 @pytest.mark.parametrize("text", ["", "s0 = 1", "not toml", '[s0]\nx = "a:1"'])
-def test_a_file_that_is_none_is_refused(tmp_path: Path, text: str) -> None:
+def test_an_invalid_route_file_is_refused(tmp_path: Path, text: str) -> None:
     """The error names the path."""
     path = tmp_path / "routes.toml"
     path.write_text(text)

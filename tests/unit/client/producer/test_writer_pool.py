@@ -45,7 +45,7 @@ def pair() -> Iterator[tuple[FakeWriter, FakeWriter]]:
         one.stop()
 
 
-def test_a_writer_that_joins_the_list_gets_a_link_and_others_keep_theirs() -> None:
+def test_a_new_writer_gets_a_connection_and_the_others_keep_theirs() -> None:
     listed = Listed("127.0.0.1:1")
     writers = pool(listed)
     first = writers.link("127.0.0.1:1")
@@ -55,7 +55,7 @@ def test_a_writer_that_joins_the_list_gets_a_link_and_others_keep_theirs() -> No
     assert writers.link("127.0.0.1:1") is first
 
 
-def test_a_writer_that_leaves_the_list_gets_no_route_and_answers_earlier_batches(
+def test_a_removed_writer_gets_no_route_and_its_pending_batches_complete(
     pair: tuple[FakeWriter, FakeWriter],
 ) -> None:
     gone, kept = pair
@@ -72,7 +72,7 @@ def test_a_writer_that_leaves_the_list_gets_no_route_and_answers_earlier_batches
     writers.close(time.monotonic() + GENEROUS_S)
 
 
-def test_a_changed_list_makes_known_routes_void(pair: tuple[FakeWriter, FakeWriter]) -> None:
+def test_a_changed_writer_list_invalidates_cached_routes(pair: tuple[FakeWriter, FakeWriter]) -> None:
     listed = Listed(pair[0].address)
     writers = pool(listed)
     writers.routes.route("orders")
@@ -103,7 +103,7 @@ def test_a_flush_waits_for_the_answers_of_every_writer(pair: tuple[FakeWriter, F
     writers.close(time.monotonic())
 
 
-def test_after_the_end_nothing_is_taken(pair: tuple[FakeWriter, FakeWriter]) -> None:
+def test_a_batch_after_close_is_refused(pair: tuple[FakeWriter, FakeWriter]) -> None:
     writers = pool(Listed(pair[0].address))
     writers.close(time.monotonic())
     with pytest.raises(StoreClosedError):

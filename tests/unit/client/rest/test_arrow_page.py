@@ -16,7 +16,7 @@ def page(queue: TopicQueue, *offsets: int, metadata: dict[str, str] | None = Non
     return TablePage(queue, table, max(offsets, default=0) + 1, [])
 
 
-def test_pages_of_several_queues_become_one_table_with_the_place_of_each_message() -> None:
+def test_pages_of_several_queues_become_one_table_with_the_offset_of_each_message() -> None:
     joined = join_pages([page(ORDERS, 3, 4), page(TopicQueue("users", 7), 9)])
     assert joined is not None
     assert joined.column_names == ["topic", "queue_id", "queue_offset"]
@@ -35,7 +35,7 @@ def test_pages_that_differ_in_their_metadata_are_joined() -> None:
     assert (joined.num_rows, joined.schema.metadata) == (2, None)
 
 
-def test_no_page_is_no_table() -> None:
+def test_no_pages_give_no_table() -> None:
     assert join_pages([]) is None
 
 

@@ -31,7 +31,7 @@ def answer(body: bytes) -> Answer:
     return Answer(200, {}, memoryview(body))
 
 
-def test_parts() -> None:
+def test_multipart_parts_are_split_by_length() -> None:
     """Contents may be any bytes, even a boundary, because each part has a length."""
     contents = [b"records", b"", b"\r\n--edge--\r\n", bytes(40_000)]
     found = list(parts_of(answer(b"".join(part(one, queue_id=i) for i, one in enumerate(contents)) + END)))
@@ -47,7 +47,7 @@ def test_a_problem_has_its_status() -> None:
 
 
 @pytest.mark.parametrize("body", [b"", END], ids=["empty", "no part"])
-def test_none(body: bytes) -> None:
+def test_an_empty_multipart_answer_has_no_parts(body: bytes) -> None:
     assert list(parts_of(answer(body))) == []
 
 
@@ -74,7 +74,7 @@ def test_none(body: bytes) -> None:
         "zeros",
     ],
 )
-def test_what_is_no_answer_is_told(body: bytes) -> None:
-    """It counts as an unreachable service: the consumer tries again."""
+def test_a_malformed_multipart_answer_counts_as_unreachable(body: bytes) -> None:
+    """The consumer tries again."""
     with pytest.raises(QueryUnreachableError):
         list(parts_of(answer(body)))

@@ -39,7 +39,7 @@ def test_a_problem_has_no_next_page() -> None:
     assert following_offset({"Content-Type": "application/problem+json"}, at_end=True) is None
 
 
-def test_a_page_without_messages_is_known_by_its_count() -> None:
+def test_a_page_without_messages_is_recognised_by_its_count() -> None:
     assert has_messages(headers(3, 6, 10))
     assert not has_messages(headers(3, 6, 10, count=0))
 
@@ -51,7 +51,7 @@ def test_a_page_of_records_has_its_facts_from_the_headers() -> None:
     assert page[1:] == ("FOUND", 3, 6, 2, 10, 2, [{"queue_offset": 4, "reason": "CRC"}])
 
 
-def test_a_table_comes_out_of_an_arrow_stream() -> None:
+def test_an_arrow_stream_answer_is_read_as_a_table() -> None:
     table = pa.table({"queue_offset": [3, 4], "body": [b"a", b"b"]})
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as stream:

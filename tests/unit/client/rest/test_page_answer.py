@@ -41,16 +41,16 @@ def test_a_document_of_many_queues_has_a_page_or_a_refusal_for_each() -> None:
         second.page()
 
 
-def test_an_answer_without_content_is_of_no_queue() -> None:
+def test_a_204_answer_has_no_pages() -> None:
     """204: nothing came in the time of a long poll."""
     assert list(fetched_of(Answer(204, {}, memoryview(b"")), JSON)) == []
 
 
-def test_a_json_answer_holds_no_table() -> None:
+def test_a_json_answer_has_no_table() -> None:
     with pytest.raises(TypeError, match="no table"):
         JsonFetched(ORDERS, page_json(0, [], end=0)).table()
 
 
-def test_bytes_that_are_no_parts_are_the_services_failure() -> None:
+def test_a_body_that_is_not_multipart_counts_as_unreachable() -> None:
     with pytest.raises(QueryUnreachableError):
         list(fetched_of(Answer(200, {}, memoryview(b"no parts at all")), RECORDS))

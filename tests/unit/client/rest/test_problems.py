@@ -12,7 +12,7 @@ def answer(status: int, body: bytes) -> Answer:
     return Answer(status, {}, memoryview(body))
 
 
-def test_a_success_is_returned_as_it_is() -> None:
+def test_a_successful_answer_is_returned_unchanged() -> None:
     found = answer(204, b"")
     assert require_success(found) is found
 
@@ -36,7 +36,7 @@ def test_a_reason_of_a_newer_service_is_a_plain_error_with_its_text() -> None:
     assert (type(error), error.message) == (StoreError, "New")
 
 
-def test_members_that_are_lists_or_objects_are_no_facts() -> None:
+def test_problem_members_that_are_lists_or_objects_are_not_facts() -> None:
     """Facts are single values, which become attributes of the exception."""
     problem = {"reason": "OFFSET_TOO_SMALL", "errors": [{"loc": "x"}], "limit": {"a": 1}, "path": None, "size": 1.5}
     assert error_of(problem, 422).facts == {"path": None, "size": 1.5}

@@ -86,12 +86,12 @@ def test_hundreds_of_queues_share_few_requests() -> None:
     assert len(service.bodies) == 2
 
 
-def test_queues_that_an_answer_did_not_look_at_are_asked_for_again() -> None:
+def test_queues_missing_from_an_answer_are_requested_again() -> None:
     service = Service(dict.fromkeys(MANY, 1), looked_at=100)
     assert sorted(pages(service, {**MANY})) == [(number, 0) for number in range(300)]
 
 
-def test_a_refused_queue_is_raised_and_the_other_request_is_given_up() -> None:
+def test_a_refused_queue_is_raised_and_the_other_request_is_closed() -> None:
     service = Service({})
     with pytest.raises(TopicNotFoundError):
         list(pages(service, {**MANY}))

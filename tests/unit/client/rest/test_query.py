@@ -28,15 +28,15 @@ def _page(path: str) -> Reply:
     return Reply(200, body, {f"Tidemark-{name}": str(value) for name, value in facts.items()})
 
 
-def test_parameters_that_are_not_given_are_not_asked() -> None:
+def test_parameters_without_a_value_are_not_sent() -> None:
     """None is absent; a list is repeated; special characters in a path are quoted."""
     with fake_query(lambda _: Reply(body=b'{"messages":[]}')) as fake, Query(fake.url) as query:
         assert query.pull("%LMQ%t", 2, "earliest", tag=["A", "B"], wait_ms=None) == {"messages": []}
     assert fake.asked == ["/v1/topics/%25LMQ%25t/queues/2/messages?offset=earliest&tag=A&tag=B"]
 
 
-def test_a_service_below_a_path() -> None:
-    """A proxy serves it there."""
+def test_the_path_of_the_service_url_is_kept() -> None:
+    """A proxy may serve the service below a path."""
     with fake_query(lambda _: Reply()) as fake, Query(f"{fake.url}/logs/") as query:
         query.watermark()
     assert fake.asked == ["/logs/v1/watermark"]
@@ -54,7 +54,7 @@ def test_a_problem_is_raised_by_its_reason_with_its_facts() -> None:
             list(query.record_pages("t", 0, 1))
 
 
-def test_an_error_that_is_no_problem_is_a_store_error() -> None:
+def test_an_error_that_is_not_a_problem_document_is_a_store_error() -> None:
     """A proxy may answer anything."""
     with (
         fake_query(lambda _: Reply(502, b"<html>")) as fake,
@@ -64,7 +64,7 @@ def test_an_error_that_is_no_problem_is_a_store_error() -> None:
         query.watermark()
 
 
-def test_nobody_answering_is_unavailable() -> None:
+def test_a_refused_connection_is_unavailable() -> None:
     """The text contains the address."""
     url = f"http://127.0.0.1:{free_port()}"
     with Query(url) as query, pytest.raises(UnavailableError, match=url):
@@ -127,7 +127,7 @@ def test_a_connection_is_used_again() -> None:
         assert len(fake.connections) == 2
 
 
-def test_a_page_of_records() -> None:
+def test_a_page_of_records_has_its_data_and_offsets() -> None:
     with fake_query(_page) as fake, Query(fake.url) as query:
         page = query.pull_records("t", 0, 4, max_bytes=1 << 20)
     assert fake.asked == ["/v1/topics/t/queues/0/messages?offset=4&max_bytes=1048576"]
@@ -147,7 +147,7 @@ def test_pages_follow_each_other_to_the_end() -> None:
         assert (len(fake.asked), len(fake.connections)) == (4, 2)
 
 
-def test_pages_that_wait_go_on_behind_the_end() -> None:
+def test_pages_with_wait_ms_continue_at_the_end() -> None:
     """At the end the next page is requested too; if the reader stops, its connection is not used again."""
     with fake_query(_page) as fake, Query(fake.url) as query:
         pages = query.record_pages("t", 0, 9, wait_ms=10)
@@ -158,7 +158,7 @@ def test_pages_that_wait_go_on_behind_the_end() -> None:
         assert query.pull_records("t", 0, 3).requested_offset == 3
 
 
-def test_only_http() -> None:
+def test_an_address_that_is_not_http_is_refused() -> None:
     """Other addresses are an error of the caller."""
     with pytest.raises(ValueError, match="ftp"):
         Query("ftp://127.0.0.1")
@@ -199,7 +199,7 @@ def test_a_request_on_a_connection_that_the_service_closes_as_idle_is_repeated(m
     assert server.requests == [method.upper()] * 3
 
 
-def test_a_post_that_may_have_done_its_work_is_not_repeated() -> None:
+def test_a_post_that_may_have_been_processed_is_not_repeated() -> None:
     server = IdleServer()
     with contextlib.closing(server), Query(server.url) as query:
         query.post("/x", {})

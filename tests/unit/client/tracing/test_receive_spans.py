@@ -36,7 +36,7 @@ def test_a_poll_links_to_at_most_128_senders(program: Program) -> None:
     assert span.attributes["messaging.batch.message_count"] == 200
 
 
-def test_the_handling_of_a_message_continues_its_senders_trace_and_names_its_place(program: Program) -> None:
+def test_the_handling_span_continues_the_senders_trace_and_names_the_offset(program: Program) -> None:
     message = received(7, body=b"four", physical_offset=99, message_id="id", properties=SENT)
     with process_span(message, "billing"):
         pass

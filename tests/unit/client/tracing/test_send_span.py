@@ -31,7 +31,7 @@ def test_a_send_that_is_not_sampled_has_no_span(monkeypatch: pytest.MonkeyPatch)
     assert SendSpan.begin("orders", 1) is None
 
 
-def test_the_span_ends_with_the_answer_and_names_the_place(program: Program) -> None:
+def test_the_span_ends_with_the_answer_and_names_the_offset(program: Program) -> None:
     future: Future[SendResult] = Future()
     assert begin().around(lambda: future) is future
     assert program.spans == []

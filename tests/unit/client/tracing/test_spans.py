@@ -90,7 +90,7 @@ def test_every_message_of_a_batch_carries_its_send(writer: FakeWriter, program: 
     assert [request.traceparent for request in writer.received][:2] == [batch, third]
 
 
-def test_packed_bytes_stay_as_they_are(writer: FakeWriter, program: Program) -> None:
+def test_packed_bytes_are_not_changed(writer: FakeWriter, program: Program) -> None:
     """The request carries the context to the writer; the packed messages are not changed."""
     packed = encode_elements([Message("t", "a").to_element()])
     with Producer(writer.address) as producer:
@@ -100,7 +100,7 @@ def test_packed_bytes_stay_as_they_are(writer: FakeWriter, program: Program) -> 
     assert (request.packed, request.traceparent) == (packed, traceparent_of(span))
 
 
-def test_a_send_that_fails_tells_its_reason(writer: FakeWriter, program: Program) -> None:
+def test_a_failed_send_records_its_reason(writer: FakeWriter, program: Program) -> None:
     """The writer refused it, or it failed before it was sent."""
     with Producer(writer.address) as producer:
         writer.on_entry = lambda entry: Result(correlation_id=entry.correlation_id, error=refusal("TOPIC_FORBIDDEN"))
@@ -113,7 +113,7 @@ def test_a_send_that_fails_tells_its_reason(writer: FakeWriter, program: Program
     assert all(not span.status.is_ok for span in program.spans)
 
 
-def test_nothing_is_told_that_is_not_sampled(writer: FakeWriter, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unsampled_sends_carry_no_context(writer: FakeWriter, monkeypatch: pytest.MonkeyPatch) -> None:
     """There is no property, and no context for the writer."""
     program = Program(monkeypatch, ALWAYS_OFF)
     with Producer(writer.address) as producer, program.tracer.start_as_current_span("checkout"):
@@ -122,14 +122,14 @@ def test_nothing_is_told_that_is_not_sampled(writer: FakeWriter, monkeypatch: py
     assert (carried(writer), writer.received[0].traceparent, program.spans) == ([{}], "", [])
 
 
-def test_a_program_may_keep_its_messages_free_of_it(writer: FakeWriter, program: Program) -> None:
+def test_trace_false_keeps_context_out_of_messages(writer: FakeWriter, program: Program) -> None:
     """The program traces, but has switched the properties off."""
     with Producer(writer.address, trace=False) as producer:
         producer.send("t", "a")
     assert (carried(writer), writer.received[0].traceparent, program.spans) == ([{}], "", [])
 
 
-def test_a_program_without_open_telemetry_has_none_of_it(
+def test_the_client_does_not_import_open_telemetry_by_itself(
     writer: FakeWriter, program: Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The client does not import it unless the program has."""
@@ -152,7 +152,7 @@ def received(**properties: str) -> ReceivedMessage:
 TRACEPARENT = f"00-{'ab' * 16}-{'cd' * 8}-01"
 
 
-def test_the_handling_of_a_message_goes_on_with_its_senders_trace(program: Program) -> None:
+def test_the_handling_of_a_message_continues_the_trace_of_its_sender(program: Program) -> None:
     """The handler's requests and errors belong to the trace, whatever else the thread does."""
     with program.tracer.start_as_current_span("other"):
         with processing(received(traceparent=TRACEPARENT), "billing"):
@@ -169,7 +169,7 @@ def test_the_handling_of_a_message_goes_on_with_its_senders_trace(program: Progr
     assert not second.status.is_ok
 
 
-def test_a_message_without_a_trace_is_handled_within_the_programs_own(program: Program) -> None:
+def test_a_message_without_a_trace_is_handled_in_the_programs_trace(program: Program) -> None:
     """The span belongs to the program's current trace."""
     with program.tracer.start_as_current_span("other") as other, processing(received()):
         pass
@@ -177,7 +177,7 @@ def test_a_message_without_a_trace_is_handled_within_the_programs_own(program: P
     assert handled.parent == other.get_span_context()
 
 
-def test_a_poll_is_linked_to_what_it_gives_out(program: Program) -> None:
+def test_a_poll_span_links_to_the_traces_of_its_messages(program: Program) -> None:
     """The messages have many senders, so the poll is not a child of one of them."""
     record_received([received(traceparent=TRACEPARENT), received(), received(traceparent="rubbish")], "g", waited_s=1.5)
     (span,) = program.spans
@@ -190,13 +190,13 @@ def test_a_poll_is_linked_to_what_it_gives_out(program: Program) -> None:
     assert 1.4e9 < span.end_time - span.start_time < 1.6e9
 
 
-def test_an_empty_poll_is_nothing(program: Program) -> None:
+def test_an_empty_poll_has_no_span(program: Program) -> None:
     """An idle consumer would otherwise produce only such spans."""
     record_received([], "g", waited_s=1.0)
     assert program.spans == []
 
 
-def test_threads_that_trace_for_the_first_time_at_once_are_all_seen(writer: FakeWriter, program: Program) -> None:
+def test_concurrent_first_sends_all_have_spans(writer: FakeWriter, program: Program) -> None:
     """The client imports its tracing code at that moment."""
     with Producer(writer.address) as producer:
         threads = [threading.Thread(target=producer.send, args=("t", "a")) for _ in range(8)]

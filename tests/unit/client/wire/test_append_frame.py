@@ -26,5 +26,5 @@ def test_a_frame_is_read_as_the_batches_that_were_given(size: int) -> None:
     assert AppendStreamRequest.FromString(frame) == AppendStreamRequest(batches=entries)
 
 
-def test_a_frame_of_nothing_is_empty() -> None:
+def test_a_frame_without_batches_is_empty() -> None:
     assert encode_frame([]) == b""

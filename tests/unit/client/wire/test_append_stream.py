@@ -21,7 +21,7 @@ def batch(*, seconds: float) -> Pending:
     return Pending(request, packed, len(packed), time.monotonic() + seconds)
 
 
-def test_room_that_does_not_come_is_told_at_the_deadline(writer: FakeWriter) -> None:
+def test_a_batch_without_room_fails_at_its_deadline(writer: FakeWriter) -> None:
     """The deadline is that of the waiting batch; the batches that occupy the room may take longer."""
     gate = Gate(writer)
     with open_channel(writer.address) as channel:

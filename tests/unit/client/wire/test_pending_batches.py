@@ -22,7 +22,7 @@ def given(pending: PendingBatches, made: list[Pending]) -> list[Pending]:
     return made
 
 
-def test_with_nothing_on_its_way_nobody_waits() -> None:
+def test_a_batch_is_sent_immediately_when_none_is_in_flight() -> None:
     """One batch is a frame."""
     pending = PendingBatches(LIMITS)
     assert not pending.has_frame
@@ -32,7 +32,7 @@ def test_with_nothing_on_its_way_nobody_waits() -> None:
     assert not pending.has_frame
 
 
-def test_as_many_gather_as_are_on_their_way() -> None:
+def test_as_many_batches_are_collected_as_are_in_flight() -> None:
     """Then they share a frame."""
     pending = PendingBatches(LIMITS)
     given(pending, batches(3))
@@ -44,7 +44,7 @@ def test_as_many_gather_as_are_on_their_way() -> None:
     assert len(pending.take_frame()) == 3
 
 
-def test_enough_bytes_wait_for_nobody() -> None:
+def test_a_large_batch_is_sent_without_waiting_for_an_answer() -> None:
     """A large batch is sent after any number of small ones."""
     pending = PendingBatches(LIMITS)
     given(pending, batches(10))
@@ -53,7 +53,7 @@ def test_enough_bytes_wait_for_nobody() -> None:
     assert pending.has_frame
 
 
-def test_an_answer_sends_what_has_gathered() -> None:
+def test_an_answer_releases_the_collected_batches() -> None:
     """An error is an answer too: the refused batch is no longer in flight."""
     pending = PendingBatches(LIMITS)
     first, second = given(pending, batches(2))
@@ -67,8 +67,8 @@ def test_an_answer_sends_what_has_gathered() -> None:
     assert len(pending.take_frame()) == 2
 
 
-def test_what_is_given_up_holds_nobody() -> None:
-    """It may be in flight or not."""
+def test_expired_batches_do_not_delay_waiting_batches() -> None:
+    """The expired batches may be in flight or not."""
     pending = PendingBatches(LIMITS)
     given(pending, batches(3, left_s=-1))
     pending.take_frame()
@@ -79,7 +79,7 @@ def test_what_is_given_up_holds_nobody() -> None:
     assert [entry.correlation_id for entry in pending.take_frame()] == [waiting[0].correlation_id]
 
 
-def test_a_broken_stream_makes_everything_ready_in_its_order() -> None:
+def test_a_broken_stream_makes_all_batches_ready_in_order() -> None:
     """Nothing is in flight on the next stream."""
     pending = PendingBatches(LIMITS)
     sent = given(pending, batches(3))
@@ -93,7 +93,7 @@ def test_a_broken_stream_makes_everything_ready_in_its_order() -> None:
     assert not pending.has_frame
 
 
-def test_a_broken_stream_gives_up_what_goes_once() -> None:
+def test_a_broken_stream_gives_up_sent_batches_that_must_not_repeat() -> None:
     """Only a batch that was already sent is given up."""
     pending = PendingBatches(LIMITS)
     made = batches(3)
@@ -105,7 +105,7 @@ def test_a_broken_stream_gives_up_what_goes_once() -> None:
     assert [entry.correlation_id for entry in pending.take_frame()] == [made[n].correlation_id for n in (1, 2)]
 
 
-def test_only_what_surely_is_not_stored_may_move() -> None:
+def test_only_unsent_batches_may_move_to_another_writer() -> None:
     """Batches that a broken stream carried stay with their writer."""
     pending = PendingBatches(LIMITS)
     made = batches(4)
@@ -122,7 +122,7 @@ def test_only_what_surely_is_not_stored_may_move() -> None:
     assert pending.messages_in_flight == 2
 
 
-def test_room_is_bytes_and_messages() -> None:
+def test_room_is_limited_by_bytes_and_by_messages() -> None:
     """A larger batch is sent if nothing else is in flight."""
     pending = PendingBatches(PendingLimits(max_bytes=250, max_messages=3))
     assert pending.have_room(1000, 1000)

@@ -33,7 +33,7 @@ def route_at(address: str, *, timeout_s: float) -> topics_pb2.GetRouteResponse:
         return answer
 
 
-def test_a_writer_answers(writer: FakeWriter) -> None:
+def test_a_unary_call_returns_the_answer_of_the_writer(writer: FakeWriter) -> None:
     assert route_at(writer.address, timeout_s=20).topic.name == "t"
 
 
@@ -46,12 +46,12 @@ def test_a_failure_of_the_writer_is_a_store_error_with_the_call_as_its_cause(
     assert isinstance(failed.value.__cause__, grpc.RpcError)
 
 
-def test_the_port_of_another_service_ends_the_call_long_before_its_timeout() -> None:
+def test_the_port_of_another_service_fails_the_call_before_its_timeout() -> None:
     with fake_query(lambda _: Reply()) as fake, pytest.raises(WriterUnreachableError, match="does not speak gRPC"):
         route_at(fake.url.removeprefix("http://"), timeout_s=600)
 
 
-def test_a_refused_connection_is_named_after_the_timeout() -> None:
+def test_a_refused_connection_is_reported_after_the_timeout() -> None:
     address = f"127.0.0.1:{free_port()}"
     with pytest.raises(StoreError, match="refused") as failed:
         route_at(address, timeout_s=0.3)

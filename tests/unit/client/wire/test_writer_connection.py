@@ -28,12 +28,12 @@ def link(writer: FakeWriter) -> Iterator[WriterLink]:
     made.close(time.monotonic())
 
 
-def test_a_route_is_asked_for_without_waiting(writer: FakeWriter, link: WriterLink) -> None:
+def test_a_route_is_requested_without_blocking(writer: FakeWriter, link: WriterLink) -> None:
     answer = link.ask_route("orders").result(TIMEOUT_S)
     assert (answer.store_name, answer.topic.name, answer.topic.write_queue_count) == ("fake", "orders", 4)
 
 
-def test_a_batch_of_twice_the_writers_limit_is_the_greatest_that_is_sent(link: WriterLink) -> None:
+def test_a_batch_above_twice_the_writers_limit_is_not_sent(link: WriterLink) -> None:
     """The writer refuses it with a reason; its transport would end the stream for a greater one."""
     link.require_transportable(2 * GREATEST)
     with pytest.raises(MessageSizeExceededError) as refused:
@@ -41,20 +41,20 @@ def test_a_batch_of_twice_the_writers_limit_is_the_greatest_that_is_sent(link: W
     assert (refused.value.facts["size"], refused.value.facts["limit"]) == (2 * GREATEST + 1, GREATEST)
 
 
-def test_a_small_batch_needs_no_writer_to_be_allowed() -> None:
+def test_a_small_batch_is_allowed_without_a_reachable_writer() -> None:
     link = link_to(f"127.0.0.1:{free_port()}", timeout_s=0.1)
     link.require_transportable(1 << 20)
     link.close(time.monotonic())
 
 
-def test_the_port_of_another_service_is_a_wrong_address() -> None:
+def test_another_service_at_the_writer_port_is_a_wrong_address() -> None:
     with fake_query(lambda _: Reply()) as fake:
         link = link_to(fake.url.removeprefix("http://"))
         assert isinstance(link.wrong_address(), WriterUnreachableError)
         link.close(time.monotonic())
 
 
-def test_an_address_at_which_a_writer_has_answered_is_never_wrong() -> None:
+def test_an_address_that_has_answered_as_a_writer_is_never_wrong() -> None:
     """Another service may have its port for a while, as during a restart."""
     with fake_query(lambda _: Reply()) as fake:
         link = link_to(fake.url.removeprefix("http://"))

@@ -23,12 +23,12 @@ from tidemark.client.wire.writer_latency import ISOLATION_S, Latency, avoided_s
         (99.0, 30),
     ],
 )
-def test_the_later_an_answer_the_longer_a_writer_is_left_alone(latency_s: float, seconds: float) -> None:
+def test_a_later_answer_avoids_the_writer_for_longer(latency_s: float, seconds: float) -> None:
     """The highest row that the latency reaches applies."""
     assert avoided_s(latency_s) == seconds
 
 
-def test_a_writer_is_left_alone_for_its_time() -> None:
+def test_a_slow_writer_is_avoided_for_its_penalty_time() -> None:
     """The time starts at the late answer; a quick answer ends it."""
     latency = Latency()
     assert not latency.is_avoided(100.0, waiting_s=0)
@@ -40,7 +40,7 @@ def test_a_writer_is_left_alone_for_its_time() -> None:
     assert not latency.is_avoided(201.0, waiting_s=0)
 
 
-def test_a_writer_that_hangs_is_seen_before_it_answers() -> None:
+def test_a_hanging_writer_is_avoided_before_it_answers() -> None:
     """Its oldest send has been unanswered for too long."""
     assert Latency().is_avoided(0.0, waiting_s=0.55)
     assert not Latency().is_avoided(0.0, waiting_s=0.5)

@@ -83,7 +83,7 @@ def break_slot(root: Path) -> None:
     poke(path, 40 + 4 * (hashed % SLOTS), struct.pack(">i", 1))
 
 
-def add_unit_behind(root: Path) -> None:
+def add_extra_unit(root: Path) -> None:
     path = sorted((root / QUEUE).parent.iterdir())[-1]
     data = path.read_bytes()
     end = next(at for at in range(0, len(data), 20) if not any(data[at : at + 20]))
@@ -133,7 +133,7 @@ DAMAGES: list[tuple[str, str, Callable[[Path], object]]] = [
     ("queue file gone", Reason.UNIT_MISSING, lambda root: (root / BATCH_QUEUE).unlink()),
     ("batch unit zero", Reason.UNIT_MISSING, lambda root: poke(root / BATCH_QUEUE, 46, bytes(46))),
     ("batch unit's base", Reason.UNIT_WRONG, lambda root: flip(root / BATCH_QUEUE, 46 + 30)),
-    ("unit too many", Reason.UNIT_EXTRA, add_unit_behind),
+    ("unit too many", Reason.UNIT_EXTRA, add_extra_unit),
     ("foreign file in the log", Reason.FOREIGN_FILE, lambda root: (root / "commitlog" / "README").write_text("x")),
     ("foreign file at a topic", Reason.FOREIGN_FILE, lambda root: (root / QUEUE).parent.with_name("x").write_text("x")),
     ("foreign folder", Reason.FOREIGN_FILE, lambda root: (root / "consumequeue" / "a.b").mkdir()),
@@ -181,7 +181,7 @@ def test_each_kind_of_damage_is_found_once(store: Path, reason: str, damage: Cal
     assert all(finding.text and "\n" not in finding.text for finding in found)
 
 
-def test_every_reason_is_planted_or_told_by_the_log() -> None:
+def test_every_reason_of_a_finding_has_a_test() -> None:
     """Every reason has a test; the reasons that are not planted are a record's own oddities."""
     planted = {str(reason) for _, reason, _ in DAMAGES}
     assert {str(reason) for reason in Reason} - planted == {"QUEUE_TYPE"}
@@ -211,7 +211,7 @@ def test_a_torn_tail_and_lagging_queues_are_notes(golden_store: GoldenStore, tmp
     assert reasons(check(root).findings) == [Reason.UNIT_MISSING]
 
 
-def test_a_store_of_ours_is_sound_and_lags_only_above_the_watermark(golden_store: GoldenStore, tmp_path: Path) -> None:
+def test_a_built_store_is_sound_and_may_lag_only_above_the_watermark(golden_store: GoldenStore, tmp_path: Path) -> None:
     """Data below the watermark must be in queues and index; data above it may be missing."""
     root = without_derived(golden_store("mixed/store"), tmp_path / "store")
     plan = plan_of(root, **GOLDEN_SETTINGS["mixed/store"])
@@ -228,7 +228,7 @@ def test_a_store_of_ours_is_sound_and_lags_only_above_the_watermark(golden_store
     assert reasons(report.notes) == [Note.QUEUES_LAG]
 
 
-def test_a_range_says_nothing_about_the_rest(store: Path) -> None:
+def test_a_check_of_a_range_reports_only_damage_in_it(store: Path) -> None:
     """It begins at the first record at or after its start, and ends at its end."""
     place = record_of_unit(store)
     flip_in_record(91)(store)
@@ -243,7 +243,7 @@ def test_a_range_says_nothing_about_the_rest(store: Path) -> None:
         assert report.records > 0
 
 
-def test_units_below_a_range_are_left_alone(store: Path) -> None:
+def test_damaged_units_are_reported_in_the_range_of_their_record(store: Path) -> None:
     """Damage of a queue is found only in the range of its record."""
     place = record_of_unit(store)
     poke(store / QUEUE, 20 * UNIT, bytes(20))
@@ -251,13 +251,13 @@ def test_units_below_a_range_are_left_alone(store: Path) -> None:
     assert reasons(check(store, start=0, end=place + 3000, is_range=True).findings) == [Reason.UNIT_MISSING]
 
 
-def test_without_the_index_its_damage_is_not_seen(store: Path) -> None:
+def test_a_check_without_the_index_does_not_read_it(store: Path) -> None:
     """--no-index reads none of it."""
     break_slot(store)
     assert check(store, with_index=False).findings == []
 
 
-def test_dead_records_of_a_deleted_topic_are_not_missed(store: Path) -> None:
+def test_records_of_a_deleted_topic_need_no_units(store: Path) -> None:
     """Records below a tombstone need no units, though their units may still exist."""
     paths = StorePaths(store)
     paths.writer.mkdir(parents=True)
@@ -274,14 +274,14 @@ def test_a_check_writes_nothing(store: Path) -> None:
     assert {path: (path.stat().st_mtime_ns, path.stat().st_size) for path in store.rglob("*")} == before
 
 
-def test_a_scope_may_be_given_without_any_file_of_ours(store: Path) -> None:
+def test_a_check_accepts_a_scope_without_tidemark_files(store: Path) -> None:
     """A caller that follows a broker supplies the end itself."""
     whole = check(store)
     report = check_store(StorePaths(store), Scope(end=whole.end, floor=whole.end, is_living=True))
     assert (report.findings, report.end, report.records) == ([], whole.end, whole.records)
 
 
-def test_the_docs_say_what_each_reason_means() -> None:
+def test_the_docs_explain_each_reason() -> None:
     """The list of docs/operations.md matches the code."""
     text = (Path(__file__).parents[4] / "docs" / "operations.md").read_text()
     findings = "\n".join(f"- {reason}: {meaning}" for reason, meaning in MEANINGS.items())

@@ -115,7 +115,7 @@ def texts(part: LogPart, row: np.void) -> list[bytes]:
 
 
 @pytest.mark.parametrize("damaged", [[], [(5, 100)], [(5, 4), (40, 0), (41, 95)], [(119, 90)]])
-def test_the_same_rows_names_keys_and_damages(tmp_path: Path, damaged: list[tuple[int, int]]) -> None:
+def test_a_scanned_log_equals_a_walked_log(tmp_path: Path, damaged: list[tuple[int, int]]) -> None:
     """Scan and log agree, also if some positions cannot be read."""
     log = Log(tmp_path)
     for record, byte in damaged:
@@ -127,7 +127,7 @@ def test_the_same_rows_names_keys_and_damages(tmp_path: Path, damaged: list[tupl
 
 
 @pytest.mark.parametrize("shard", [0, 1, 2])
-def test_a_shard_sees_its_own_rows_and_those_with_light_queues(tmp_path: Path, shard: int) -> None:
+def test_a_scan_for_a_shard_equals_the_walk_of_that_shard(tmp_path: Path, shard: int) -> None:
     """A shard's own walk gives the same; damage is reported to one shard."""
     log = Log(tmp_path)
     log.damage(30, 4)
@@ -140,7 +140,7 @@ def test_a_shard_sees_its_own_rows_and_those_with_light_queues(tmp_path: Path, s
     assert scanned[2] == (walked[2] if shard == 0 else [])
 
 
-def test_it_goes_on_from_any_record(tmp_path: Path) -> None:
+def test_a_scanned_log_can_be_read_from_any_record(tmp_path: Path) -> None:
     """Another reader may have stopped in the middle of a scanned part."""
     log = Log(tmp_path)
     ranges = log.scan()
@@ -150,13 +150,13 @@ def test_it_goes_on_from_any_record(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kept", [[0], [1], [0, 2], [-1], []])
-def test_what_no_range_holds_is_walked(tmp_path: Path, kept: list[int]) -> None:
+def test_ranges_without_a_scan_are_walked(tmp_path: Path, kept: list[int]) -> None:
     log = Log(tmp_path)
     ranges = log.scan()
     assert seen(log, log.scanned([ranges[i] for i in kept])) == seen(log, log.walk())
 
 
-def test_a_log_that_ends_within_a_range_ends_there(tmp_path: Path) -> None:
+def test_a_torn_log_end_within_a_range_ends_the_scan(tmp_path: Path) -> None:
     """A torn end above the floor is no damage."""
     log = Log(tmp_path)
     log.damage(118, 0)
@@ -169,7 +169,7 @@ def test_a_log_that_ends_within_a_range_ends_there(tmp_path: Path) -> None:
     assert source.position == torn and damages == []
 
 
-def test_a_scan_is_made_once_and_again_when_the_log_was_written_since(tmp_path: Path) -> None:
+def test_a_scan_is_reused_until_the_log_changes(tmp_path: Path) -> None:
     log = Log(tmp_path)
     first = log.ranges()[0]
     done = scan_range(log.open(), first, log.scans, floor=log.end)
@@ -181,7 +181,7 @@ def test_a_scan_is_made_once_and_again_when_the_log_was_written_since(tmp_path: 
     assert not scan_range(log.open(), first, log.scans, floor=log.end, light=True).reused
 
 
-def test_a_scan_that_was_killed_does_not_count(tmp_path: Path) -> None:
+def test_an_incomplete_scan_is_not_reused(tmp_path: Path) -> None:
     """Rows are renamed last; keys without rows, or a truncated file, do not count."""
     log = Log(tmp_path)
     first = log.ranges()[0]
@@ -194,7 +194,7 @@ def test_a_scan_that_was_killed_does_not_count(tmp_path: Path) -> None:
     assert not scan_range(log.open(), first, log.scans, floor=log.end).reused
 
 
-def test_ranges_are_whole_files_from_the_first_byte_to_the_last(tmp_path: Path) -> None:
+def test_scan_ranges_are_whole_files_and_cover_the_log(tmp_path: Path) -> None:
     log = Log(tmp_path)
     ranges = ranges_of(log.open(), 5000, log.end, size_bytes=9000)
     assert ranges[0].start == 5000 and ranges[-1].end == log.end

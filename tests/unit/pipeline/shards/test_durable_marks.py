@@ -25,7 +25,7 @@ class UnsyncedShard:
         raise FlushFailedError("fdatasync failed: input/output error")
 
 
-def test_a_sync_that_failed_is_not_taken_for_one_that_is_done(tmp_path: Path) -> None:
+def test_a_failed_sync_does_not_move_the_durable_mark(tmp_path: Path) -> None:
     """Otherwise an epoch would hand over and report that all keys are synced."""
     marks = Marks.open_to_write(tmp_path / "marks", DiskStorage(), shards=1, term=1)
     shard: Any = UnsyncedShard()

@@ -96,7 +96,9 @@ def answers(root: Path) -> dict[str, Any]:
 
 @pytest.mark.parametrize("expired", [1, 4, 8])
 @pytest.mark.parametrize("shards", [1, 2])
-def test_files_of_deleted_records_go_and_a_rebuild_answers_the_same(tmp_path: Path, expired: int, shards: int) -> None:
+def test_queue_files_of_deleted_records_are_deleted_and_match_a_rebuild(
+    tmp_path: Path, expired: int, shards: int
+) -> None:
     """At most one file of each queue points only at deleted records; live units of a rebuild have the same bytes."""
     root = tmp_path / "store"
     make_store(root)
@@ -148,7 +150,7 @@ def test_a_queue_without_a_live_record_keeps_its_last_file(tmp_path: Path) -> No
     assert (bounds.min_offset, bounds.max_offset) == (3, 3)
 
 
-def test_an_epoch_looks_at_queues_only_when_the_minimum_has_moved(tmp_path: Path) -> None:
+def test_an_epoch_scans_queues_for_expiry_only_when_the_minimum_has_moved(tmp_path: Path) -> None:
     """A store has many thousand queues, and an epoch is short."""
     make_store(tmp_path)
     build(plan_of(tmp_path, shards=1, **SETTINGS))
@@ -179,7 +181,7 @@ class _Killed(BaseException):
     pass
 
 
-def test_a_death_between_any_two_deletions_is_made_good(tmp_path: Path) -> None:
+def test_a_kill_between_any_two_deletions_is_completed_by_the_next_epoch(tmp_path: Path) -> None:
     """The next epoch deletes the rest; readers get the same answers meanwhile."""
     before, clean = tmp_path / "before", tmp_path / "clean"
     make_store(before)
@@ -200,7 +202,7 @@ def test_a_death_between_any_two_deletions_is_made_good(tmp_path: Path) -> None:
     assert lives > 20
 
 
-def test_a_rebuild_while_files_expire_under_it_tells_no_damage(tmp_path: Path) -> None:
+def test_a_rebuild_while_log_files_expire_reports_no_damage(tmp_path: Path) -> None:
     """The walk is set back to 0 and continues at the log's new beginning."""
     root = tmp_path / "store"
     make_store(root)

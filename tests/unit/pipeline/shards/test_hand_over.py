@@ -25,7 +25,7 @@ def plan(tmp_path: Path) -> EpochPlan:
 
 
 @pytest.mark.parametrize("now", [0.0, 0.1, 4.999, 5.0, 7.3, 9.999, 1_000_003.7])
-def test_the_followers_let_go_half_a_period_apart(now: float) -> None:
+def test_the_followers_release_their_shards_half_a_period_apart(now: float) -> None:
     """One hands over at even, the other at odd multiples of the epoch, whenever they took over."""
     deadlines = [now + seconds_to_deadline(now, follower=follower, epoch_ms=5000) for follower in (0, 1)]
     assert deadlines[0] % 10 == pytest.approx(0, abs=1e-6) or deadlines[0] % 10 == pytest.approx(10, abs=1e-6)
@@ -33,7 +33,7 @@ def test_the_followers_let_go_half_a_period_apart(now: float) -> None:
     assert all(now < deadline <= now + 10 for deadline in deadlines)
 
 
-def test_a_shard_has_one_holder_and_the_one_who_waits_gets_it(plan: EpochPlan) -> None:
+def test_a_shard_has_one_holder_and_passes_to_the_waiting_follower(plan: EpochPlan) -> None:
     """The standby continues as soon as the holder releases the shard."""
     first = HandOver(plan, [0], 0)
     first.acquire()
@@ -53,7 +53,7 @@ def test_a_shard_has_one_holder_and_the_one_who_waits_gets_it(plan: EpochPlan) -
     second.release()
 
 
-def test_an_epoch_is_not_over_while_nobody_waits(plan: EpochPlan) -> None:
+def test_an_epoch_continues_until_a_standby_waits(plan: EpochPlan) -> None:
     """Releasing would leave a gap; with a standby the epoch ends, and stays ended."""
     holder = HandOver(plan, [0], 0)
     holder.acquire()
@@ -90,7 +90,7 @@ def test_epochs_are_short_until_the_jvm_is_warm(plan: EpochPlan, is_short: bool)
     assert is_over == is_short
 
 
-def test_a_mixed_state_heals_at_a_multiple_of_the_epoch(tmp_path: Path) -> None:
+def test_a_split_assignment_of_shards_is_repaired_at_a_multiple_of_the_epoch(tmp_path: Path) -> None:
     """After killed tasks each follower may hold one shard.
 
     The next epoch of either, which would wait, starts only when all tasks of the previous one have released theirs.
@@ -109,7 +109,7 @@ def test_a_mixed_state_heals_at_a_multiple_of_the_epoch(tmp_path: Path) -> None:
     assert any(over)
 
 
-def test_whether_a_shard_is_followed_is_asked_of_its_lock(plan: EpochPlan) -> None:
+def test_is_followed_reads_the_lock_of_the_shard(plan: EpochPlan) -> None:
     """A health check needs no other information."""
     holder = HandOver(plan, [1], 0)
     assert not is_followed(plan, 1)
@@ -119,7 +119,7 @@ def test_whether_a_shard_is_followed_is_asked_of_its_lock(plan: EpochPlan) -> No
     assert not is_followed(plan, 1)
 
 
-def test_who_has_let_go_is_at_work_until_its_last_sync_is_done(plan: EpochPlan) -> None:
+def test_a_released_shard_is_at_work_until_its_last_sync_is_done(plan: EpochPlan) -> None:
     """A stop waits for that too."""
     first, second = HandOver(plan, [0], 0), HandOver(plan, [0], 1)
     first.acquire()
@@ -133,7 +133,7 @@ def test_who_has_let_go_is_at_work_until_its_last_sync_is_done(plan: EpochPlan) 
     assert not is_at_work(plan, 0)
 
 
-def test_a_health_check_amid_a_hand_over_is_green(plan: EpochPlan, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_health_check_during_a_hand_over_succeeds(plan: EpochPlan, monkeypatch: pytest.MonkeyPatch) -> None:
     """A shard briefly has no holder between two; only a lasting gap is reported."""
     monkeypatch.setenv("TIDEMARK_STORE_ROOT", str(plan.root))
     marks = Marks.open_to_write(plan.paths.marks, DiskStorage(), shards=plan.all_shards, term=1)
@@ -158,8 +158,8 @@ def test_the_stop_flag_ends_every_epoch(plan: EpochPlan) -> None:
     assert holder.is_stopping()
 
 
-def test_shards_that_are_held_together_are_taken_together(plan: EpochPlan) -> None:
-    """A task that waits gets all of them or none: with only some it would follow only a part."""
+def test_shards_of_one_task_are_acquired_together(plan: EpochPlan) -> None:
+    """A waiting task gets all shards or none; with only some it would build only a part."""
     first = HandOver(plan, [0, 1], 0)
     first.acquire()
     assert all(is_followed(plan, shard) for shard in (0, 1))

@@ -40,7 +40,7 @@ def delete_topic(root: Path, at: int) -> None:
     set_type(root, None)
 
 
-def test_a_topic_deleted_and_made_again_with_another_type_is_built_as_new(tmp_path: Path) -> None:
+def test_a_topic_recreated_with_another_type_is_built_as_new(tmp_path: Path) -> None:
     """Its old files are removed, the numbering continues, and a rebuild from nothing gives the same bytes."""
     grown, fresh = tmp_path / "grown", tmp_path / "fresh"
     placed = make_log(grown, BEFORE)
@@ -73,7 +73,7 @@ def test_records_of_a_deleted_topic_are_not_built(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("queue_type", ["SimpleCQ", "BatchCQ"])
-def test_queue_files_of_a_deleted_topic_go(tmp_path: Path, queue_type: str) -> None:
+def test_queue_files_of_a_deleted_topic_are_deleted(tmp_path: Path, queue_type: str) -> None:
     """A rebuild removes them too: readers would see the topic, and a broker would see a wrong type."""
     placed = make_log(tmp_path, BEFORE)
     set_type(tmp_path, queue_type)

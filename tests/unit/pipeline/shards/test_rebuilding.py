@@ -89,7 +89,7 @@ def watermark(root: Path) -> int:
 
 
 @pytest.mark.parametrize("how", DAMAGES)
-def test_a_file_of_a_wrong_size_is_set_aside_and_built_again(store: Path, shards: int, how: str) -> None:
+def test_a_file_of_a_wrong_size_is_set_aside_and_rebuilt(store: Path, shards: int, how: str) -> None:
     clean, end = contents(store), watermark(store)
     for path in derived(store):
         copy = Path(shutil.copytree(store, store.with_name("copy")))
@@ -104,9 +104,7 @@ def test_a_file_of_a_wrong_size_is_set_aside_and_built_again(store: Path, shards
 
 
 @pytest.mark.parametrize("how", ["empty", "half", "longer", "zeroed", "junk", "above the log"])
-def test_marks_that_cannot_be_right_are_set_aside_and_everything_is_built_again(
-    store: Path, shards: int, how: str
-) -> None:
+def test_invalid_marks_are_set_aside_and_everything_is_rebuilt(store: Path, shards: int, how: str) -> None:
     clean = contents(store)
     marks = store / "tidemark" / "indexer" / "marks"
     data = bytearray(marks.read_bytes())
@@ -122,8 +120,8 @@ def test_marks_that_cannot_be_right_are_set_aside_and_everything_is_built_again(
     assert contents(store) == clean
 
 
-def test_requested_queues_and_index_files_are_built_again_from_any_content(store: Path, shards: int) -> None:
-    """A scrub or `store repair` has found them; the bytes of other queues do not change."""
+def test_requested_queues_and_index_files_are_rebuilt_whatever_their_content(store: Path, shards: int) -> None:
+    """A scrub or `store repair` requested them; the bytes of other queues do not change."""
     clean = contents(store)
     paths = StorePaths(store)
     flipped = {("orders", 1), ("inner", 0)}
@@ -142,9 +140,7 @@ def test_requested_queues_and_index_files_are_built_again_from_any_content(store
     assert {path: path.stat().st_mtime_ns for path in untouched} == untouched
 
 
-def test_a_newest_index_file_that_is_gone_or_zeroed_is_built_again_below_the_same_watermark(
-    store: Path, shards: int
-) -> None:
+def test_a_missing_or_zeroed_newest_index_file_is_rebuilt_below_the_same_watermark(store: Path, shards: int) -> None:
     clean, end = contents(store), watermark(store)
     damages: tuple[Callable[[Path], object], ...] = (
         Path.unlink,
@@ -159,7 +155,7 @@ def test_a_newest_index_file_that_is_gone_or_zeroed_is_built_again_below_the_sam
         shutil.rmtree(copy)
 
 
-def test_a_request_is_handed_to_the_shard_that_owns_the_queue_after_a_change_of_shards(store: Path) -> None:
+def test_a_rebuild_request_reaches_the_owning_shard_after_a_change_of_shards(store: Path) -> None:
     clean = contents(store)
     paths = StorePaths(store)
     request_queues(paths, {("orders", 1), ("orders", 0), ("inner", 1)}, shards=5, storage=DiskStorage())
@@ -169,7 +165,7 @@ def test_a_request_is_handed_to_the_shard_that_owns_the_queue_after_a_change_of_
     assert not list(paths.indexer.glob("rebuild-*"))
 
 
-def test_the_newest_set_aside_files_alone_are_kept(store: Path, shards: int) -> None:
+def test_only_the_newest_set_aside_files_are_kept(store: Path, shards: int) -> None:
     for _ in range(4):
         for path in derived(store):
             if "batchconsumequeue" in str(path):
@@ -178,7 +174,7 @@ def test_the_newest_set_aside_files_alone_are_kept(store: Path, shards: int) -> 
     assert len(list((store / "tidemark" / "indexer" / "set-aside").iterdir())) == 3
 
 
-def test_an_unreadable_request_has_everything_built_again(store: Path) -> None:
+def test_an_unreadable_rebuild_request_rebuilds_everything(store: Path) -> None:
     clean = contents(store)
     plan = plan_of(store, shards=1, **SETTINGS)
     request_path(plan, 0).write_bytes(b"junk")

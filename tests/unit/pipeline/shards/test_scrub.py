@@ -37,7 +37,7 @@ def store(tmp_path: Path) -> Path:
     return store
 
 
-def test_a_sound_store_has_no_findings_and_the_scrub_begins_again(store: Path) -> None:
+def test_a_scrub_of_a_sound_store_finds_nothing_and_starts_over(store: Path) -> None:
     scrub = scrub_round(store)
     assert (scrub.damaged_files, scrub.rounds, scrub.position) == (0, 1, 0)
     plan = plan_of(store, **SETTINGS)
@@ -45,7 +45,7 @@ def test_a_sound_store_has_no_findings_and_the_scrub_begins_again(store: Path) -
 
 
 @pytest.mark.parametrize("how", ["flipped", "zeroed", "junk", "gone"])
-def test_every_damaged_file_of_a_queue_or_the_index_is_found_and_built_again(store: Path, how: str) -> None:
+def test_every_damaged_queue_or_index_file_is_found_and_rebuilt(store: Path, how: str) -> None:
     clean = contents(store)
     for number, path in enumerate(derived(store)):
         copy = Path(shutil.copytree(store, store.with_name("copy")))
@@ -67,7 +67,7 @@ def test_every_damaged_file_of_a_queue_or_the_index_is_found_and_built_again(sto
         shutil.rmtree(copy)
 
 
-def test_a_scrub_continues_where_the_one_before_has_stopped(store: Path) -> None:
+def test_a_scrub_continues_where_the_previous_one_stopped(store: Path) -> None:
     plan = plan_of(store, **SETTINGS)
     assert plan.limit is not None
     first = Scrub(plan, 1 << 20, DiskStorage())
@@ -79,7 +79,7 @@ def test_a_scrub_continues_where_the_one_before_has_stopped(store: Path) -> None
 
 
 @pytest.mark.parametrize("content", [b"", b"junk", b"-5", str(1 << 60).encode()])
-def test_a_damaged_position_of_the_scrub_begins_a_round(store: Path, content: bytes) -> None:
+def test_a_damaged_scrub_position_starts_a_new_round(store: Path, content: bytes) -> None:
     plan = plan_of(store, **SETTINGS)
     (plan.paths.indexer / "scrubbed").write_bytes(content)
     scrub = scrub_round(store)

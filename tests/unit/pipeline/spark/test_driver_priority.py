@@ -21,7 +21,7 @@ sys.stdin.readline()
 """
 
 
-def test_every_thread_of_a_process_steps_back_also_later_ones() -> None:
+def test_step_back_lowers_the_priority_of_current_and_later_threads() -> None:
     with subprocess.Popen([sys.executable, "-c", PROGRAM], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdin is not None and process.stdout is not None
         process.stdout.readline()
@@ -36,7 +36,7 @@ def test_every_thread_of_a_process_steps_back_also_later_ones() -> None:
         process.stdin.write(b"\n")
 
 
-def test_a_process_that_is_gone_is_no_error() -> None:
+def test_step_back_of_an_exited_process_is_not_an_error() -> None:
     with subprocess.Popen([sys.executable, "-c", ""]) as process:
         process.wait()
     step_back(process.pid)

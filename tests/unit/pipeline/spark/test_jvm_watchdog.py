@@ -28,7 +28,7 @@ def test_a_lost_jvm_ends_the_process_with_status_1(jvm: subprocess.Popen[bytes])
     until(lambda: ended == [1])
 
 
-def test_a_jvm_that_ends_with_the_session_ends_nothing(jvm: subprocess.Popen[bytes]) -> None:
+def test_a_jvm_that_ends_with_the_session_does_not_end_the_process(jvm: subprocess.Popen[bytes]) -> None:
     ended: list[int] = []
     watchdog = JvmWatchdog(lambda: jvm, threading.Event(), end=ended.append, grace_s=0.01)
     watchdog.start()

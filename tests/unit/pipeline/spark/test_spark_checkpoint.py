@@ -29,7 +29,7 @@ def test_earlier_checkpoints_are_removed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"junk"])
-def test_a_file_in_the_place_of_the_folder_is_removed(tmp_path: Path, content: bytes) -> None:
+def test_a_file_in_place_of_the_checkpoint_folder_is_removed(tmp_path: Path, content: bytes) -> None:
     plan = plan_of(tmp_path)
     (plan.paths.indexer / "spark").write_bytes(content)
     new_checkpoint(plan).mkdir(parents=True)

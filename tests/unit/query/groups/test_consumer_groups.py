@@ -104,7 +104,7 @@ def test_the_next_holder_waits_for_a_commit_that_is_under_way(world: World) -> N
     asyncio.run(run())
 
 
-def test_a_hand_over_goes_on_when_that_commit_fails(world: World) -> None:
+def test_a_hand_over_continues_when_the_commit_under_way_fails(world: World) -> None:
     """The next holder gets the durable offset; the late committer gets an error."""
 
     async def run() -> None:
@@ -122,7 +122,7 @@ def test_a_hand_over_goes_on_when_that_commit_fails(world: World) -> None:
     asyncio.run(run())
 
 
-def test_a_late_commit_does_not_win_over_its_successors(world: World) -> None:
+def test_a_late_commit_does_not_overwrite_the_successors_offset(world: World) -> None:
     """However slow the disk is, the successor's offset is the last one, and a commit after the hand-over is refused."""
 
     async def run() -> None:
@@ -144,7 +144,7 @@ def test_a_late_commit_does_not_win_over_its_successors(world: World) -> None:
     asyncio.run(run())
 
 
-def test_members_that_keep_their_queues_do_not_wait_for_the_disk(world: World) -> None:
+def test_heartbeats_without_changes_do_not_wait_for_the_disk(world: World) -> None:
     """A heartbeat without changes is answered while a write hangs."""
 
     async def run() -> None:
@@ -161,7 +161,7 @@ def test_members_that_keep_their_queues_do_not_wait_for_the_disk(world: World) -
     asyncio.run(run())
 
 
-def test_a_wait_that_was_given_up_does_not_stop_the_writer(world: World) -> None:
+def test_a_cancelled_commit_request_does_not_stop_the_writer(world: World) -> None:
     """The client is gone; its commit is still written, and so is the next one."""
 
     async def run() -> None:

@@ -37,7 +37,7 @@ def offset(number: int) -> ConsumerOffset:
     return ConsumerOffset(f"g{number}", "orders", 0, number)
 
 
-def test_puts_that_meet_share_a_write(tmp_path: Path) -> None:
+def test_concurrent_puts_share_a_write(tmp_path: Path) -> None:
     """A hundred concurrent puts cost a few files, and all are durable when they are answered."""
     storage = CountingStorage()
     offsets = ConsumerOffsets(StorePaths(tmp_path), storage)
@@ -51,7 +51,7 @@ def test_puts_that_meet_share_a_write(tmp_path: Path) -> None:
     offsets.close()
 
 
-def test_a_failed_write_is_told_and_changes_nothing(tmp_path: Path) -> None:
+def test_a_failed_write_raises_and_keeps_the_previous_offset(tmp_path: Path) -> None:
     """The previous offset stays; when there is room again, puts succeed."""
     storage = CountingStorage()
     offsets = ConsumerOffsets(StorePaths(tmp_path), storage)
@@ -66,7 +66,7 @@ def test_a_failed_write_is_told_and_changes_nothing(tmp_path: Path) -> None:
     offsets.close()
 
 
-def test_another_process_takes_over_when_the_owner_is_gone(tmp_path: Path) -> None:
+def test_another_process_takes_over_after_the_owner_closes(tmp_path: Path) -> None:
     """The takeover happens at the next PUT, and includes the owner's offsets."""
     first = ConsumerOffsets(StorePaths(tmp_path), DiskStorage())
     second = ConsumerOffsets(StorePaths(tmp_path), DiskStorage())
@@ -80,7 +80,7 @@ def test_another_process_takes_over_when_the_owner_is_gone(tmp_path: Path) -> No
     second.close()
 
 
-def test_offsets_put_together_are_kept_together(tmp_path: Path) -> None:
+def test_offsets_of_one_put_are_stored_atomically(tmp_path: Path) -> None:
     """All of them are in one write; if it fails, none has changed."""
     storage = CountingStorage()
     offsets = ConsumerOffsets(StorePaths(tmp_path), storage)
@@ -93,7 +93,7 @@ def test_offsets_put_together_are_kept_together(tmp_path: Path) -> None:
     offsets.close()
 
 
-def test_what_is_checked_for_a_put_holds_before_it_is_written(tmp_path: Path) -> None:
+def test_a_put_whose_check_fails_writes_nothing(tmp_path: Path) -> None:
     """A failed check keeps every offset of the put out of the file."""
     storage = CountingStorage()
     offsets = ConsumerOffsets(StorePaths(tmp_path), storage)

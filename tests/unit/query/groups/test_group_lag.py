@@ -71,7 +71,7 @@ def test_a_group_that_has_read_everything_has_no_lag(built: BuiltStore) -> None:
     assert [set(gauge.values()) for gauge in found.values()] == [{0}, {0}]
 
 
-def test_messages_that_are_not_visible_yet_are_no_lag(built: BuiltStore) -> None:
+def test_messages_that_are_not_visible_yet_do_not_count_as_lag(built: BuiltStore) -> None:
     built.append("bills")
     assert set(lags(built, ("g", "bills", 0, 0))[LAG].values()) == {1}
 

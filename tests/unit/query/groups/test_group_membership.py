@@ -30,7 +30,7 @@ def orders(*queue_ids: int) -> set[Queue]:
     return {Queue("orders", queue_id) for queue_id in queue_ids}
 
 
-def test_a_lone_member_has_everything() -> None:
+def test_a_single_member_gets_all_queues() -> None:
     """It gets every queue of its topics, in a generation above the group's first one."""
     group = membership()
     group.join("a", member(), FOUR)
@@ -39,7 +39,7 @@ def test_a_lone_member_has_everything() -> None:
     assert (lease.has_new, group.lease("a").has_new) == (True, False)
 
 
-def test_a_queue_is_handed_over_once_its_holder_has_let_go() -> None:
+def test_a_queue_is_handed_over_after_its_holder_releases_it() -> None:
     """The newcomer waits; the holder is asked to stop, and holds the queue until a heartbeat comes without it."""
     group = membership()
     group.join("a", member(), FOUR)
@@ -57,7 +57,7 @@ def test_a_queue_is_handed_over_once_its_holder_has_let_go() -> None:
         group.require_holder("a", generation=told.generation, queues=orders(2))
 
 
-def test_nobody_gets_a_queue_by_naming_it() -> None:
+def test_a_member_cannot_claim_a_queue_by_listing_it_in_holds() -> None:
     """The field `holds` can only release queues."""
     group = membership()
     group.join("a", member(), FOUR)
@@ -70,7 +70,7 @@ def test_nobody_gets_a_queue_by_naming_it() -> None:
         group.require_holder("b", generation=lease.generation, queues=orders(2))
 
 
-def test_a_lost_answer_does_no_harm() -> None:
+def test_a_member_gets_its_queues_again_after_a_lost_answer() -> None:
     """A member that did not receive its queues gets them again."""
     group = membership()
     group.join("a", member(), FOUR)
@@ -81,7 +81,7 @@ def test_a_lost_answer_does_no_harm() -> None:
     assert ids(group.lease("a")) == [0, 1, 2, 3, 4]
 
 
-def test_the_same_id_takes_the_place_of_a_living_member() -> None:
+def test_a_second_join_with_the_same_id_replaces_the_live_member() -> None:
     """The older incarnation can neither commit nor renew its session, and holds nothing."""
     group = membership()
     group.join("a", member(), FOUR)
@@ -97,7 +97,7 @@ def test_the_same_id_takes_the_place_of_a_living_member() -> None:
     group.require_holder("a", generation=new.generation, queues=orders(0))
 
 
-def test_a_generation_that_nobody_was_told_is_refused() -> None:
+def test_a_generation_that_was_never_issued_is_refused() -> None:
     group = membership()
     group.join("a", member(), FOUR)
     group.lease("a")
@@ -105,7 +105,7 @@ def test_a_generation_that_nobody_was_told_is_refused() -> None:
         group.hear("a", generation=group.generation + 1, holds=(), now_s=1.0)
 
 
-def test_a_commit_needs_the_generation_told_last() -> None:
+def test_a_commit_needs_the_last_generation_sent_to_the_member() -> None:
     """A newer generation of the group does not matter until the member has received it."""
     group = membership()
     group.join("a", member(), FOUR)
@@ -118,7 +118,7 @@ def test_a_commit_needs_the_generation_told_last() -> None:
     group.require_holder("a", generation=new, queues=orders(0))
 
 
-def test_who_leaves_sets_its_queues_free() -> None:
+def test_a_leaving_member_releases_its_queues() -> None:
     group = membership()
     group.join("a", member(), FOUR)
     group.lease("a")
@@ -129,7 +129,7 @@ def test_who_leaves_sets_its_queues_free() -> None:
     assert ids(group.lease("b")) == [0, 1, 2, 3]
 
 
-def test_sessions_end_on_time() -> None:
+def test_a_session_expires_at_its_timeout() -> None:
     """A session ends at its length after the last heartbeat, not before."""
     group = membership()
     group.join("a", member(), FOUR)
@@ -139,7 +139,7 @@ def test_sessions_end_on_time() -> None:
     assert (group.expired(1.25), group.expired(1.5)) == ([], ["a"])
 
 
-def test_topics_and_queues_that_come_later_make_a_generation() -> None:
+def test_new_topics_and_queues_start_a_generation() -> None:
     """An unknown topic has no owner; an unchanged second look makes no new generation."""
     group = membership()
     group.join("a", member("orders", "later"), {"orders": (0,), "later": None})
@@ -153,7 +153,7 @@ def test_topics_and_queues_that_come_later_make_a_generation() -> None:
     assert group.generation == 102
 
 
-def test_a_topic_that_is_gone_is_told() -> None:
+def test_a_deleted_topic_is_reported_as_unknown() -> None:
     """Its queues are no longer assigned, and it is reported as unknown."""
     group = membership()
     group.join("a", member(), FOUR)

@@ -58,8 +58,8 @@ def leases(clock: Clock) -> Table:
     return Table(clock)
 
 
-def test_a_member_that_is_not_heard_is_gone(leases: Table, clock: Clock) -> None:
-    """At the end of its session the other member gets its queues in a new generation; the late one is fenced."""
+def test_a_member_without_a_heartbeat_is_removed(leases: Table, clock: Clock) -> None:
+    """At the end of its session, the other member gets its queues in a new generation and the late member is fenced."""
     late = leases.take("a")
     other = leases.take("b", timeout_ms=5000)
     clock.now_s += 1.0
@@ -69,7 +69,7 @@ def test_a_member_that_is_not_heard_is_gone(leases: Table, clock: Clock) -> None
         leases.beat("a", late.generation, BOTH)
 
 
-def test_heartbeats_keep_a_member(leases: Table, clock: Clock) -> None:
+def test_heartbeats_keep_a_member_alive(leases: Table, clock: Clock) -> None:
     """The total duration does not matter."""
     lease = leases.take("a")
     for _ in range(10):
@@ -78,7 +78,7 @@ def test_heartbeats_keep_a_member(leases: Table, clock: Clock) -> None:
     assert set(lease.assigned) == BOTH
 
 
-def test_the_timer_finds_who_is_gone(leases: Table, clock: Clock) -> None:
+def test_the_timer_removes_expired_members(leases: Table, clock: Clock) -> None:
     """No request of the group is needed."""
     leases.take("a")
     clock.now_s += 1.0
@@ -88,7 +88,7 @@ def test_the_timer_finds_who_is_gone(leases: Table, clock: Clock) -> None:
     assert (leases.state("billing"), leases.states(), leases.generation("billing")) == (None, {}, None)
 
 
-def test_generations_only_rise(leases: Table) -> None:
+def test_generations_only_increase(leases: Table) -> None:
     """They rise even when all members have left and a new group begins."""
     first = leases.take("a").generation
     leases.leave("billing", "a")
@@ -113,13 +113,13 @@ def test_a_late_commit_is_refused_and_counted(leases: Table, clock: Clock) -> No
     assert leases.fenced_commits == 1
 
 
-def test_commits_of_nobody_are_refused(leases: Table) -> None:
+def test_a_commit_to_a_group_without_members_is_refused(leases: Table) -> None:
     """A group without members has no generation to commit with."""
     with pytest.raises(GenerationStaleError), leases.as_holder("billing", "a", generation=EPOCH_MS, queues=BOTH):
         pass
 
 
-def test_a_reset_waits_until_nobody_lives(leases: Table, clock: Clock) -> None:
+def test_a_reset_is_refused_while_a_session_is_alive(leases: Table, clock: Clock) -> None:
     """The reset is refused while a session lasts, and granted at its end."""
     leases.take("a")
     with pytest.raises(GroupActiveError), leases.without_members("billing"):
@@ -129,7 +129,7 @@ def test_a_reset_waits_until_nobody_lives(leases: Table, clock: Clock) -> None:
         pass
 
 
-def test_one_strategy_a_group(leases: Table) -> None:
+def test_a_join_with_another_strategy_is_refused(leases: Table) -> None:
     """Another strategy is refused while other members live; a single member may return with it."""
     leases.take("a")
     with pytest.raises(GroupStrategyConflictError):
@@ -140,7 +140,7 @@ def test_one_strategy_a_group(leases: Table) -> None:
     assert state.strategy is Strategy.CONSISTENT_HASH
 
 
-def test_limits(clock: Clock) -> None:
+def test_members_and_groups_above_the_limits_are_refused(clock: Clock) -> None:
     """Members and groups are limited; a returning member needs no new place, and a freed place can be used."""
     leases = Table(clock, max_groups=2, max_members=2)
     leases.take("a")
@@ -156,7 +156,7 @@ def test_limits(clock: Clock) -> None:
     leases.take("a", group="third")
 
 
-def test_leaving_is_for_those_who_are_there(leases: Table) -> None:
+def test_a_leave_by_an_unknown_or_replaced_member_changes_nothing(leases: Table) -> None:
     """An unknown member is no error; a replaced incarnation does not remove its successor."""
     leases.leave("billing", "a")
     old = leases.take("a").generation
@@ -167,7 +167,7 @@ def test_leaving_is_for_those_who_are_there(leases: Table) -> None:
     assert leases.generation("billing") is None
 
 
-def test_a_group_as_others_see_it(leases: Table, clock: Clock) -> None:
+def test_the_group_state_lists_its_members(leases: Table, clock: Clock) -> None:
     leases.take("b", timeout_ms=5000)
     leases.take("a", timeout_ms=4000)
     clock.now_s += 0.5
@@ -179,7 +179,7 @@ def test_a_group_as_others_see_it(leases: Table, clock: Clock) -> None:
     assert leases.topics("billing") == state.topics == {"orders"}
 
 
-def test_another_table_goes_on_where_one_ends(leases: Table, clock: Clock) -> None:
+def test_a_new_table_continues_from_the_saved_one(leases: Table, clock: Clock) -> None:
     """The JSON keeps holders, known generations and shares; sessions begin anew."""
     first = leases.take("a", timeout_ms=1000)
     leases.take("b", timeout_ms=2000)
@@ -211,7 +211,7 @@ def test_another_table_goes_on_where_one_ends(leases: Table, clock: Clock) -> No
 
 
 @pytest.mark.parametrize("left", [{"g": 1}, {"g": {}}, {"g": {"strategy": "none", "generation": 1}}], ids=str)
-def test_what_is_no_table_is_not_taken_over(leases: Table, left: dict[str, object]) -> None:
+def test_an_invalid_saved_table_is_refused(leases: Table, left: dict[str, object]) -> None:
     """No part of it is used."""
     with pytest.raises((KeyError, TypeError, ValueError)):
         leases.take_over(left)

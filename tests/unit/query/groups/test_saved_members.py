@@ -28,31 +28,31 @@ def paths(tmp_path: Path) -> StorePaths:
     return found
 
 
-def test_members_go_to_the_next_process(paths: StorePaths) -> None:
+def test_the_next_process_loads_the_saved_members(paths: StorePaths) -> None:
     leave_members(paths, DiskStorage(), GROUPS)
     assert take_members(paths, DiskStorage()) == GROUPS
 
 
-def test_members_are_taken_only_once(paths: StorePaths) -> None:
+def test_saved_members_are_loaded_only_once(paths: StorePaths) -> None:
     """A process that is killed later must not leave its own start behind."""
     leave_members(paths, DiskStorage(), GROUPS)
     take_members(paths, DiskStorage())
     assert take_members(paths, DiskStorage()) == {}
 
 
-def test_no_file_is_left_without_groups(paths: StorePaths) -> None:
+def test_no_members_file_is_written_without_groups(paths: StorePaths) -> None:
     leave_members(paths, DiskStorage(), {})
     assert not paths.members.exists()
     assert take_members(paths, DiskStorage()) == {}
 
 
-def test_a_stop_on_a_full_disk_leaves_no_members(paths: StorePaths) -> None:
+def test_a_stop_on_a_full_disk_saves_no_members(paths: StorePaths) -> None:
     leave_members(paths, FullDisk(), GROUPS)
     assert take_members(paths, DiskStorage()) == {}
 
 
 @pytest.mark.parametrize("change", [{"boot_id": "of another boot"}, {"version": 2}])
-def test_members_of_another_boot_or_version_do_not_hold(paths: StorePaths, change: dict[str, Any]) -> None:
+def test_saved_members_of_another_boot_or_version_are_discarded(paths: StorePaths, change: dict[str, Any]) -> None:
     leave_members(paths, DiskStorage(), GROUPS)
     content = json.loads(paths.members.read_bytes())
     paths.members.write_text(json.dumps({**content, **change}))
@@ -61,7 +61,7 @@ def test_members_of_another_boot_or_version_do_not_hold(paths: StorePaths, chang
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b"{}", b"null", b"\xff"])
-def test_a_damaged_file_is_no_members_and_is_gone_afterwards(paths: StorePaths, content: bytes) -> None:
+def test_a_damaged_members_file_is_ignored_and_deleted(paths: StorePaths, content: bytes) -> None:
     paths.members.write_bytes(content)
     assert take_members(paths, DiskStorage()) == {}
     assert not paths.members.exists()

@@ -84,7 +84,7 @@ def test_each_queue_with_messages_has_a_part(service: ServedApp) -> None:
     assert run(service, 1, 0, 0) == (["0: [1, 2] > 3", "1: [0, 1] > 2"], 3)
 
 
-def test_a_queue_at_its_end_has_a_part_only_if_its_offset_was_a_name(service: ServedApp) -> None:
+def test_a_queue_at_its_end_has_a_part_only_for_a_named_offset(service: ServedApp) -> None:
     """The caller does not know the number behind a name."""
     assert run(service, 3, "latest", "earliest").parts == ["1: [] > 2", "2: [] > 0"]
 
@@ -98,7 +98,7 @@ def test_the_limit_on_bytes_is_of_all_queues(service: ServedApp) -> None:
     assert run(service, 0, 0, 0, max_bytes=1) == (["0: [0] > 1"], 1)
 
 
-def test_a_refusal_is_a_part_and_the_others_are_answered(service: ServedApp) -> None:
+def test_a_refused_queue_is_a_part_and_the_others_are_answered(service: ServedApp) -> None:
     assert run(service, 99, 1, 0, 0).parts == ["0: OffsetOutOfRangeError", "1: [1] > 2", "3: QueueIllegalError"]
 
 
@@ -110,14 +110,14 @@ def test_a_message_in_one_of_the_queues_ends_the_wait(service: ServedApp, built:
     assert run(service, 3, 2, 0, wait_ms=LONG_MS, meanwhile=publish).parts == ["2: [0] > 1"]
 
 
-def test_a_cursor_that_passed_messages_of_other_tags_is_a_part(service: ServedApp) -> None:
-    """Otherwise the caller would have them looked at again each time."""
+def test_a_cursor_that_skipped_messages_of_other_tags_is_a_part(service: ServedApp) -> None:
+    """Otherwise the service would read the skipped messages again for each request."""
     assert run(service, 0, 2, tag=["B"], wait_ms=1).parts == ["0: [] > 3"]
 
 
-def test_a_wait_that_is_over_has_no_parts(service: ServedApp) -> None:
+def test_a_wait_that_timed_out_has_no_parts(service: ServedApp) -> None:
     assert run(service, 3, 2, 0, wait_ms=1) == ([], 3)
 
 
-def test_a_service_that_stops_answers_with_what_it_has(service: ServedApp) -> None:
+def test_a_stopping_service_answers_with_the_available_messages(service: ServedApp) -> None:
     assert run(service, 3, 2, wait_ms=LONG_MS, meanwhile=service.state.watcher.stop).parts == []

@@ -63,7 +63,7 @@ def test_other_forms_are_parts_that_any_mime_parser_reads() -> None:
     assert (response.headers["Tidemark-Store"], response.headers["Tidemark-Looked-At"]) == ("here", "3")
 
 
-def test_no_parts_in_another_form_are_no_content() -> None:
+def test_an_answer_without_parts_in_a_binary_format_is_204() -> None:
     response = response_of([], 2, BodyFormat.ARROW, STATE)
     assert (response.status_code, response.headers["Tidemark-Looked-At"]) == (204, "2")
 

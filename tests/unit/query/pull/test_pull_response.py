@@ -22,12 +22,12 @@ from services.indexer.query.pull.pull_response import BodyFormat, accepted_forma
         ("application/json;q=nonsense,application/x-ndjson;q=0.1", BodyFormat.NDJSON),
     ],
 )
-def test_accepted(accept: str | None, expected: BodyFormat) -> None:
+def test_an_accept_header_selects_the_format(accept: str | None, expected: BodyFormat) -> None:
     assert accepted_format(accept) is expected
 
 
 @pytest.mark.parametrize("accept", ["text/html", "application/json;q=0", "image/*, text/*"])
-def test_not_acceptable(accept: str) -> None:
+def test_an_unacceptable_accept_header_is_406(accept: str) -> None:
     with pytest.raises(HTTPException) as caught:
         accepted_format(accept)
     assert caught.value.status_code == 406

@@ -92,8 +92,8 @@ def test_the_limit_holds_over_all_parts_of_a_pull(tmp_path: Path) -> None:
     assert pulls.parts > 1
 
 
-def test_only_messages_that_are_given_out_have_spans(tmp_path: Path) -> None:
-    """A damaged record and one of another tag are not among them."""
+def test_only_returned_messages_have_spans(tmp_path: Path) -> None:
+    """A damaged record and a record of another tag have none."""
     pulls = Pulls(tmp_path)
     pulls.built.append("orders", b"other", {**traced(1), "TAGS": "A"})
     pulls.built.append("orders", b"given", {**traced(2), "TAGS": "B"})

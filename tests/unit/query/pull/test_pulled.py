@@ -33,14 +33,12 @@ def limits(**asked: Any) -> AnswerLimits:
         ({"max_messages": 101, "max_bytes": 10_001, "wait_ms": 501}, (100, 10_000, 500)),
     ],
 )
-def test_limits_are_as_asked_for_and_capped_by_the_settings(
-    asked: dict[str, int], expected: tuple[int, int, int]
-) -> None:
+def test_requested_limits_are_capped_by_the_settings(asked: dict[str, int], expected: tuple[int, int, int]) -> None:
     assert limits(**asked)[:3] == expected
 
 
 @pytest.mark.parametrize(("tag", "is_filtered"), [([], False), (["*"], False), (["A"], True), (["A||B", "C"], True)])
-def test_only_named_tags_filter(tag: list[str], is_filtered: bool) -> None:
+def test_a_pull_filters_only_if_tags_are_named(tag: list[str], is_filtered: bool) -> None:
     assert (limits(tag=tag).tags is not None) is is_filtered
 
 
@@ -55,7 +53,7 @@ def test_only_named_tags_filter(tag: list[str], is_filtered: bool) -> None:
         (PullStatus.NO_MESSAGE_IN_QUEUE, True),
     ],
 )
-def test_a_pull_waits_only_for_messages_that_may_come(tmp_path: Path, status: PullStatus, expected: bool) -> None:
+def test_a_pull_waits_only_at_a_valid_offset(tmp_path: Path, status: PullStatus, expected: bool) -> None:
     """An offset that the queue does not have is refused at once."""
     built = BuiltStore(tmp_path)
     built.topic("orders")

@@ -48,7 +48,7 @@ def offsets(pulled: Pulled) -> list[int]:
 
 
 @pytest.mark.parametrize(("offset", "expected"), [("earliest", range(5)), ("0", range(5)), ("3", range(3, 5))])
-def test_a_pull_begins_at_the_asked_offset(pull_of: Callable[..., QueuePull], offset: str, expected: range) -> None:
+def test_a_pull_begins_at_the_requested_offset(pull_of: Callable[..., QueuePull], offset: str, expected: range) -> None:
     pulled = pull_of(offset).look()
     assert (pulled.result.status, offsets(pulled)) == (PullStatus.FOUND, list(expected))
     assert pulled.requested_offset == expected.start
@@ -62,12 +62,12 @@ def test_latest_waits_for_the_next_message(built: BuiltStore, pull_of: Callable[
     assert offsets(pull.look()) == [MESSAGES]
 
 
-def test_at_most_as_many_messages_as_asked_for(pull_of: Callable[..., QueuePull]) -> None:
+def test_a_pull_returns_at_most_max_messages(pull_of: Callable[..., QueuePull]) -> None:
     pulled = pull_of("1", max_messages=2).look()
     assert (offsets(pulled), pulled.result.next_offset) == ([1, 2], 3)
 
 
-def test_growth_is_noticed_without_reading(built: BuiltStore, pull_of: Callable[..., QueuePull]) -> None:
+def test_queue_growth_is_detected_without_a_read(built: BuiltStore, pull_of: Callable[..., QueuePull]) -> None:
     pull = pull_of(str(MESSAGES))
     now = StoreMoment(pull.look().watermark, 0)
     assert not pull.has_grown(now)
@@ -77,7 +77,7 @@ def test_growth_is_noticed_without_reading(built: BuiltStore, pull_of: Callable[
     assert pull.has_grown(StoreMoment(store.watermark(), store.log_min))
 
 
-def test_the_known_end_needs_no_look(pull_of: Callable[..., QueuePull]) -> None:
+def test_an_offset_at_the_known_end_needs_no_read(pull_of: Callable[..., QueuePull]) -> None:
     assert not pull_of("latest").is_at_known_end(), "nothing was read yet"
     pull_of("0").look()
     assert pull_of("latest").is_at_known_end()
@@ -113,7 +113,7 @@ def test_a_deleted_topic_ends_a_waiting_pull(built: BuiltStore, pull_of: Callabl
         pull.has_grown(StoreMoment(watermark, 0))
 
 
-def test_an_answer_that_is_too_large_is_made_of_fewer_messages(pull_of: Callable[..., QueuePull]) -> None:
+def test_an_answer_above_the_limit_is_rebuilt_with_fewer_messages(pull_of: Callable[..., QueuePull]) -> None:
     made: list[int] = []
 
     def make(pulled: Pulled) -> list[int]:

@@ -71,7 +71,7 @@ def pull(
     return service.run(run())
 
 
-def test_messages_are_answered_at_once_also_by_a_pull_that_may_wait(service: ServedApp) -> None:
+def test_a_waiting_pull_returns_available_messages_immediately(service: ServedApp) -> None:
     assert pull(service, "1", wait_ms=LONG_MS) == ([1, 2], MESSAGES)
 
 
@@ -87,7 +87,7 @@ def test_a_wait_ends_with_the_next_message(service: ServedApp, built: BuiltStore
     assert pull(service, "latest", wait_ms=LONG_MS, meanwhile=publish) == ([MESSAGES], MESSAGES + 1)
 
 
-def test_a_wait_by_tag_passes_over_other_tags(service: ServedApp, built: BuiltStore) -> None:
+def test_a_wait_by_tag_skips_messages_of_other_tags(service: ServedApp, built: BuiltStore) -> None:
     def publish() -> None:
         built.append("orders", b"other", {"TAGS": "A"})
         built.append("orders", b"wanted", {"TAGS": "C"})
@@ -97,11 +97,11 @@ def test_a_wait_by_tag_passes_over_other_tags(service: ServedApp, built: BuiltSt
     assert answer == ([MESSAGES + 1], MESSAGES + 2)
 
 
-def test_a_wait_that_is_over_is_answered_with_the_cursor_after_the_messages_of_other_tags(service: ServedApp) -> None:
+def test_a_timed_out_wait_returns_the_cursor_after_messages_of_other_tags(service: ServedApp) -> None:
     assert pull(service, "0", wait_ms=1, tag=["C"]) == ([], MESSAGES)
 
 
-def test_a_service_that_stops_answers_with_what_it_has(service: ServedApp) -> None:
+def test_a_stopping_service_answers_with_the_available_messages(service: ServedApp) -> None:
     assert pull(service, "latest", wait_ms=LONG_MS, meanwhile=service.state.watcher.stop) == ([], MESSAGES)
 
 
@@ -110,6 +110,6 @@ def test_a_topic_that_is_deleted_ends_the_wait(service: ServedApp, built: BuiltS
         pull(service, "latest", wait_ms=LONG_MS, meanwhile=lambda: built.delete_topic("orders"))
 
 
-def test_an_offset_that_the_queue_does_not_have_is_refused_without_a_wait(service: ServedApp) -> None:
+def test_an_offset_outside_the_queue_is_refused_without_a_wait(service: ServedApp) -> None:
     with pytest.raises(OffsetOutOfRangeError):
         pull(service, str(MESSAGES + 1), wait_ms=LONG_MS)

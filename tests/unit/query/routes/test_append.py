@@ -19,7 +19,7 @@ def append(service: ServedApp, content: str | bytes, **headers: str) -> httpx.Re
     return service.ask("POST", PATH, content=content, headers=headers)
 
 
-def test_a_batch_is_forwarded_whole_with_its_key_and_its_caller(service: ServedApp) -> None:
+def test_a_batch_is_forwarded_whole_with_its_key_and_authorization(service: ServedApp) -> None:
     forward = FakeForward.put_into(service)
     headers = {"Idempotency-Key": "once", "Authorization": AUTHORIZATION}
     answer = append(service, '{"messages":[{"body":"a"},{"body":"Yg==","body_encoding":"base64"}]}', **headers)
@@ -48,7 +48,9 @@ def test_a_json_body_is_stored_character_by_character(service: ServedApp) -> Non
         ("{", "body"),
     ],
 )
-def test_a_body_that_is_not_as_it_says_is_refused_by_its_name(service: ServedApp, content: str, argument: str) -> None:
+def test_a_body_that_does_not_match_its_encoding_is_refused_with_its_argument(
+    service: ServedApp, content: str, argument: str
+) -> None:
     forward = FakeForward.put_into(service)
     answer = append(service, content)
     assert (answer.status_code, answer.json()["argument"]) == (422, argument)
@@ -62,13 +64,13 @@ def test_a_request_of_another_shape_is_refused(service: ServedApp, content: str)
     assert (answer.status_code, answer.json()["reason"], forward.appended) == (422, "ARGUMENT_ILLEGAL", [])
 
 
-def test_an_argument_after_the_question_mark_is_refused(service: ServedApp) -> None:
+def test_a_query_parameter_of_append_is_refused(service: ServedApp) -> None:
     FakeForward.put_into(service)
     answer = service.ask("POST", f"{PATH}?queue_id=1", json={"messages": [{"body": "a"}]})
     assert (answer.status_code, answer.json()["argument"]) == (422, "queue_id")
 
 
-def test_a_request_above_the_limit_is_refused_before_all_of_it_has_come(built: BuiltStore) -> None:
+def test_a_request_above_the_limit_is_refused_before_it_is_read_completely(built: BuiltStore) -> None:
     pieces: list[int] = []
 
     async def endless() -> Any:
@@ -82,7 +84,7 @@ def test_a_request_above_the_limit_is_refused_before_all_of_it_has_come(built: B
     assert len(pieces) == 3
 
 
-def test_the_failure_of_the_writer_is_the_answer(service: ServedApp) -> None:
+def test_a_failure_of_the_writer_is_returned_to_the_caller(service: ServedApp) -> None:
     FakeForward.put_into(service).failure = WriterUnreachableError("gone")
     answer = append(service, '{"messages":[{"body":"a"}]}')
     assert (answer.status_code, answer.json()["reason"]) == (503, "WRITER_UNREACHABLE")

@@ -49,7 +49,7 @@ def test_deleted_messages_count_as_below_the_minimum_and_not_as_lag(tmp_path: Pa
     assert (found["below_min"], found["lag"]) == (found["min_offset"], MESSAGES - found["min_offset"])
 
 
-def test_a_queue_that_is_gone_has_no_bounds(tmp_path: Path) -> None:
+def test_a_deleted_queue_has_no_bounds(tmp_path: Path) -> None:
     built = store_of(tmp_path)
     assert document(built, 3, queue_id=7) == {
         "topic": "orders",

@@ -27,7 +27,7 @@ def test_an_offset_that_was_set_is_returned_with_its_lag(service: ServedApp) -> 
     assert service.get(path()).json() == answer.json()
 
 
-def test_an_offset_outlives_the_application(service: ServedApp, built: BuiltStore) -> None:
+def test_an_offset_survives_a_restart(service: ServedApp, built: BuiltStore) -> None:
     put(service, 4)
     with ServedApp(built) as other:
         assert other.get(path()).json()["offset"] == 4
@@ -51,12 +51,12 @@ def test_an_offset_above_the_end_needs_force(service: ServedApp) -> None:
     ("to", "reason"),
     [(path(topic="nothing"), "TOPIC_NOT_FOUND"), (path(queue_id=9), "QUEUE_ID_ILLEGAL"), (path(), "NOT_FOUND")],
 )
-def test_an_offset_that_is_not_there_has_a_reason(service: ServedApp, to: str, reason: str) -> None:
+def test_a_missing_offset_is_404_with_a_reason(service: ServedApp, to: str, reason: str) -> None:
     answer = service.get(to)
     assert (answer.status_code, answer.json()["reason"]) == (404, reason)
 
 
-def test_only_members_set_the_offsets_of_a_group_that_has_some(service: ServedApp) -> None:
+def test_an_offset_put_without_a_member_is_refused_while_the_group_is_active(service: ServedApp) -> None:
     join(service)
     answer = put(service, 2)
     assert (answer.status_code, answer.json()["reason"]) == (409, "GROUP_ACTIVE")
@@ -71,7 +71,7 @@ def test_another_process_may_not_set_offsets(service: ServedApp, built: BuiltSto
     assert service.get(path()).json()["offset"] == 2
 
 
-def test_a_group_is_the_sum_of_its_queues(service: ServedApp) -> None:
+def test_the_lag_of_a_group_is_the_sum_over_its_queues(service: ServedApp) -> None:
     put(service, 2)
     put(service, 0, path(queue_id=1))
     put(service, 1, path(topic="batches"))
@@ -84,7 +84,7 @@ def test_a_group_is_the_sum_of_its_queues(service: ServedApp) -> None:
     assert (group["lag"], group["generation"], group["members"]) == (6, None, [])
 
 
-def test_a_group_of_members_alone_is_known(service: ServedApp) -> None:
+def test_a_group_with_members_and_no_offsets_is_found(service: ServedApp) -> None:
     join(service)
     (member,) = service.get("/v1/groups/g").json()["members"]
     assert (member["member_id"], member["topics"]) == ("one", ["orders"])

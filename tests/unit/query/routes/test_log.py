@@ -52,7 +52,7 @@ def test_a_page_of_files_names_the_next_one(service: ServedApp) -> None:
     assert answer(service, "/v1/log", from_=first["next_from"])["next_from"] is None
 
 
-def test_the_flushed_offset_is_what_the_writer_has_reported(service: ServedApp, built: BuiltStore) -> None:
+def test_the_flushed_offset_is_the_one_that_the_writer_reported(service: ServedApp, built: BuiltStore) -> None:
     assert answer(service, "/v1/log")["flushed_offset"] is None
     path = service.state.store.paths.flushed
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -61,7 +61,7 @@ def test_the_flushed_offset_is_what_the_writer_has_reported(service: ServedApp, 
     assert (log["flushed_offset"], log["written_offset"]) == (FILE_SIZE, built.end)
 
 
-def test_records_and_blank_ends_are_the_whole_log(service: ServedApp, built: BuiltStore) -> None:
+def test_records_and_blank_records_cover_the_whole_log(service: ServedApp, built: BuiltStore) -> None:
     position, kinds, offsets = 0, [], []
     while position < built.end:
         page = answer(service, "/v1/log/records", from_=position, max=2)
@@ -75,7 +75,7 @@ def test_records_and_blank_ends_are_the_whole_log(service: ServedApp, built: Bui
     assert [place for place in offsets if place != (None, None)] == [(n % 2, n // 2) for n in range(6)]
 
 
-def test_a_stretch_that_begins_within_a_record_begins_with_a_gap(service: ServedApp, built: BuiltStore) -> None:
+def test_a_range_that_begins_within_a_record_begins_with_a_gap(service: ServedApp, built: BuiltStore) -> None:
     size = (built.end - 2 * FILE_SIZE) // 2  # of one record
     gap, record = answer(service, "/v1/log/records", from_=10, max=2)["records"]
     assert (gap["kind"], gap["size"], record["kind"], record["physical_offset"]) == ("GAP", size - 10, "V1", size)
@@ -91,13 +91,13 @@ def test_bytes_end_with_the_committed_log(service: ServedApp, built: BuiltStore)
     assert answer(service, "/v1/log/bytes", from_=built.end - 5, size=100)["size"] == 5
 
 
-def test_one_request_gets_at_most_as_many_bytes_as_the_setting_allows(built: BuiltStore) -> None:
+def test_one_log_request_returns_at_most_the_configured_bytes(built: BuiltStore) -> None:
     with ServedApp(built, query_max_log_bytes=7) as service:
         assert answer(service, "/v1/log/bytes", from_=0, size=100)["size"] == 7
 
 
 @pytest.mark.parametrize("path", ["/v1/log/records", "/v1/log/bytes"])
-def test_a_place_outside_the_log_is_refused_with_its_bounds(service: ServedApp, built: BuiltStore, path: str) -> None:
+def test_an_offset_outside_the_log_is_refused_with_its_bounds(service: ServedApp, built: BuiltStore, path: str) -> None:
     assert service.get(path, params={"from": built.end}).status_code == 200
     above = service.get(path, params={"from": built.end + 1})
     assert (above.status_code, above.json()["max_offset"]) == (416, built.end)

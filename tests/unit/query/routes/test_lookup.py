@@ -23,14 +23,14 @@ def bodies(service: ServedApp, path: str, **params: Any) -> list[str]:
     return [message["body"] for message in answer.json()["messages"]]
 
 
-def test_a_message_is_found_by_its_place_and_by_its_id(service: ServedApp, built: BuiltStore) -> None:
+def test_a_message_is_found_by_its_offset_and_by_its_id(service: ServedApp, built: BuiltStore) -> None:
     record = built.append("orders", b"last", queue_id=1)
     built.publish()
     assert bodies(service, f"/v1/messages/at/{record.physical_offset}") == ["last"]
     assert bodies(service, f"/v1/messages/{id_of(record.physical_offset)}") == ["last"]
 
 
-def test_an_id_with_a_number_is_one_message_of_an_inner_batch(service: ServedApp, built: BuiltStore) -> None:
+def test_an_id_with_an_index_is_one_message_of_an_inner_batch(service: ServedApp, built: BuiltStore) -> None:
     batch = id_of(built.append_batch("batches", [(b"x", {}, 0), (b"y", {}, 0)]).physical_offset)
     built.publish()
     assert bodies(service, f"/v1/messages/{batch}") == ["x", "y"]
@@ -50,7 +50,7 @@ def test_an_id_with_a_number_is_one_message_of_an_inner_batch(service: ServedApp
         ("/v1/topics/nothing/messages", 404, "TOPIC_NOT_FOUND"),
     ],
 )
-def test_a_lookup_that_finds_nothing_has_a_reason(service: ServedApp, path: str, status: int, reason: str) -> None:
+def test_a_failed_lookup_returns_a_reason(service: ServedApp, path: str, status: int, reason: str) -> None:
     answer = service.get(path)
     assert (answer.status_code, answer.json()["reason"]) == (status, reason)
 
@@ -89,6 +89,6 @@ def test_a_cursor_of_another_search_is_refused(service: ServedApp) -> None:
     assert service.get(SEARCH, params={"key": "k1", "cursor": cursor}).status_code == 422
 
 
-def test_a_search_by_time_has_both_ends_within(service: ServedApp, built: BuiltStore) -> None:
+def test_a_search_by_time_includes_both_ends(service: ServedApp, built: BuiltStore) -> None:
     first_ms = built.clock - MESSAGES
     assert bodies(service, SEARCH, **{"from": first_ms + 1, "to": first_ms + 3}) == ["m1", "m2", "m3"]

@@ -49,7 +49,7 @@ def test_a_member_without_an_id_gets_one(service: ServedApp) -> None:
     assert all(ids)
 
 
-def test_a_queue_is_assigned_to_another_only_after_its_holder_has_let_go(service: ServedApp) -> None:
+def test_a_queue_is_assigned_to_another_member_only_after_its_holder_releases_it(service: ServedApp) -> None:
     one = join(service, "one").json()
     two = join(service, "two").json()
     assert queues(two) == []
@@ -60,7 +60,7 @@ def test_a_queue_is_assigned_to_another_only_after_its_holder_has_let_go(service
     assert queues(beat(service, two).json()) == [1]
 
 
-def test_a_queue_moves_with_the_offset_that_its_last_holder_has_set(service: ServedApp) -> None:
+def test_a_queue_moves_with_the_offset_of_its_last_holder(service: ServedApp) -> None:
     one = join(service, "one").json()
     two = join(service, "two").json()
     one = beat(service, one, 0, 1).json()
@@ -86,20 +86,20 @@ def test_a_member_that_has_left_is_fenced(service: ServedApp) -> None:
     assert service.ask("DELETE", f"{MEMBERS}/one").status_code == 204, "an unknown member leaves as well"
 
 
-def test_a_late_leave_does_not_take_the_successor_along(service: ServedApp) -> None:
+def test_a_late_leave_does_not_remove_the_successor(service: ServedApp) -> None:
     old = join(service, "one").json()
     new = join(service, "one").json()
     service.ask("DELETE", f"{MEMBERS}/one", params={"generation": old["generation"]})
     assert beat(service, new, 0, 1).status_code == 200
 
 
-def test_members_agree_on_how_queues_are_shared(service: ServedApp) -> None:
+def test_a_member_with_another_strategy_is_refused(service: ServedApp) -> None:
     join(service, "one")
     answer = join(service, "two", strategy="consistent_hash")
     assert (answer.status_code, answer.json()["reason"]) == (409, "GROUP_STRATEGY_CONFLICT")
 
 
-def test_offsets_are_set_all_or_none(service: ServedApp) -> None:
+def test_offsets_of_one_request_are_set_atomically(service: ServedApp) -> None:
     lease = join(service, "one").json()
     answer = commit(service, {0: 2, 1: 0}, lease)
     assert [one["lag"] for one in answer.json()["offsets"]] == [MESSAGES - 2, 0]

@@ -47,7 +47,7 @@ def test_a_message_that_becomes_visible_ends_the_wait(service: ServedApp, built:
     assert [message["body"] for message in answer.json()["messages"]] == ["new"]
 
 
-def test_octets_are_the_records_as_stored(service: ServedApp, built: BuiltStore) -> None:
+def test_an_octet_stream_answer_is_the_stored_records(service: ServedApp, built: BuiltStore) -> None:
     answer = service.get(MESSAGES_PATH, params={"max_messages": 1}, headers={"Accept": "application/octet-stream"})
     log = (built.root / "commitlog" / f"{0:020d}").read_bytes()
     assert answer.content == log[: len(answer.content)]
@@ -66,7 +66,7 @@ def test_octets_are_the_records_as_stored(service: ServedApp, built: BuiltStore)
         ("/v1/topics/orders/queues/2/messages", {}, {}, 404, "QUEUE_ID_ILLEGAL"),
     ],
 )
-def test_a_pull_that_cannot_be_answered_has_a_reason(
+def test_a_failed_pull_returns_a_reason(
     service: ServedApp, path: str, params: dict[str, str], headers: dict[str, str], status: int, reason: str
 ) -> None:
     answer = service.get(path, params=params, headers=headers)

@@ -31,7 +31,7 @@ def test_only_queues_with_messages_have_an_answer(service: ServedApp) -> None:
     assert answer.json()["looked_at"] == 3
 
 
-def test_limits_are_of_all_queues_together(service: ServedApp) -> None:
+def test_limits_apply_to_all_queues_together(service: ServedApp) -> None:
     """The queues after a full answer are not read, and looked_at is the number of those that were."""
     answer = pull(service, queue(0, 0), queue(0, 0, "batches"), queue(1, 0), max_messages=MESSAGES)
     assert (bodies(answer), answer.json()["looked_at"]) == ([[f"m{n}" for n in range(MESSAGES)]], 1)
@@ -43,7 +43,7 @@ def test_a_queue_that_is_refused_does_not_stop_the_others(service: ServedApp) ->
     assert [message["body"] for message in read["messages"]] == ["b2"]
 
 
-def test_another_form_than_json_is_a_part_for_each_queue(service: ServedApp) -> None:
+def test_a_multi_pull_in_another_format_has_one_part_per_queue(service: ServedApp) -> None:
     answer = pull(service, queue(0, 5), queue(0, 99, "batches"), accept="application/x-ndjson")
     head = f"Content-Type: {answer.headers['content-type']}\r\n\r\n".encode()
     message = email.message_from_bytes(head + answer.content, policy=email.policy.HTTP)
@@ -52,7 +52,7 @@ def test_another_form_than_json_is_a_part_for_each_queue(service: ServedApp) -> 
     assert (second.get_content_type(), second["Tidemark-Topic"]) == ("application/problem+json", "batches")
 
 
-def test_nothing_in_another_form_than_json_is_no_content(service: ServedApp) -> None:
+def test_a_multi_pull_without_messages_in_another_format_is_204(service: ServedApp) -> None:
     answer = pull(service, queue(1, 0), accept="application/octet-stream")
     assert (answer.status_code, answer.content, answer.headers["Tidemark-Looked-At"]) == (204, b"", "1")
 

@@ -53,14 +53,14 @@ def id_of(physical_offset: int) -> str:
     return (STORE_HOST + physical_offset.to_bytes(8, "big")).hex().upper()
 
 
-def test_a_message_is_found_by_its_place_and_by_its_id(built: BuiltStore) -> None:
+def test_a_message_is_found_by_its_offset_and_by_its_id(built: BuiltStore) -> None:
     record = built.append("orders", b"last")
     built.publish()
     expected = SentBackMessage("orders", 0, MESSAGES, record.physical_offset, None)
     assert find(built, **at("orders", MESSAGES)) == find(built, message_id=id_of(record.physical_offset)) == expected
 
 
-def test_a_message_of_an_inner_batch_has_its_number(built: BuiltStore) -> None:
+def test_a_message_of_an_inner_batch_has_its_index(built: BuiltStore) -> None:
     record = built.append_batch("batches", [(b"c", {}, 0), (b"d", {}, 0)])
     built.publish()
     expected = SentBackMessage("batches", 0, 3, record.physical_offset, 1)
@@ -81,19 +81,17 @@ def test_the_id_of_a_whole_inner_batch_is_refused(built: BuiltStore) -> None:
         ({"message_id": "0A1B"}, ArgumentIllegalError),
     ],
 )
-def test_a_message_that_is_not_there_has_a_reason(
-    built: BuiltStore, named: dict[str, Any], reason: type[StoreError]
-) -> None:
+def test_a_missing_message_returns_a_reason(built: BuiltStore, named: dict[str, Any], reason: type[StoreError]) -> None:
     assert isinstance(find(built, **named), reason)
 
 
-def test_a_message_that_is_not_visible_yet_may_be_tried_later(built: BuiltStore) -> None:
+def test_a_message_that_is_not_visible_yet_can_be_retried_later(built: BuiltStore) -> None:
     built.append("orders")
     commit(built)
     assert isinstance(find(built, **at("orders", MESSAGES)), MessageNotYetVisibleError)
 
 
-def test_a_message_that_retention_has_deleted_is_too_small(built: BuiltStore) -> None:
+def test_an_offset_deleted_by_retention_is_too_small(built: BuiltStore) -> None:
     (built.root / "commitlog" / f"{0:020d}").unlink()
     assert isinstance(find(built, **at("orders", 0)), OffsetTooSmallError)
 
@@ -123,14 +121,14 @@ def test_each_message_has_a_result_of_its_own_in_the_order_of_the_request() -> N
     assert forward.sent_back == [PLACES[1]]
 
 
-def test_a_writer_that_answers_nothing_fails_the_request() -> None:
+def test_an_unreachable_writer_fails_the_request() -> None:
     forward = FakeForward()
     forward.failure = WriterUnreachableError("gone")
     with pytest.raises(WriterUnreachableError):
         send(forward, *PLACES, MessageNotFoundError("none"))
 
 
-def test_a_writer_that_goes_away_in_between_fails_only_the_rest() -> None:
+def test_a_writer_lost_midway_fails_only_the_remaining_messages() -> None:
     forward = FakeForward()
     forward.refusals[2] = WriterUnreachableError("gone")
     stored, failed = send(forward, *PLACES)

@@ -41,7 +41,7 @@ def test_each_message_is_sent_back_or_has_its_problem(service: ServedApp) -> Non
     assert set(forward.authorizations) == {AUTHORIZATION}, "the writer decides by the rights of the caller"
 
 
-def test_a_result_of_an_id_has_the_place_of_the_message(service: ServedApp) -> None:
+def test_the_result_for_an_id_has_the_offset_of_the_message(service: ServedApp) -> None:
     FakeForward.put_into(service)
     message = service.get("/v1/topics/orders/queues/0/messages", params={"offset": 2}).json()["messages"][0]
     (result,) = retry(service, {"message_id": message["offset_msg_id"]}).json()["results"]
@@ -51,7 +51,7 @@ def test_a_result_of_an_id_has_the_place_of_the_message(service: ServedApp) -> N
 @pytest.mark.parametrize(
     "message", [{}, {"topic": "orders"}, {**place(1), "message_id": "0A"}, {**place(1), "queue_offset": -1}]
 )
-def test_a_message_needs_one_whole_name(service: ServedApp, message: dict[str, Any]) -> None:
+def test_a_retried_message_needs_either_an_id_or_a_complete_offset(service: ServedApp, message: dict[str, Any]) -> None:
     forward = FakeForward.put_into(service)
     assert retry(service, message).status_code == 422
     assert forward.sent_back == []
@@ -64,8 +64,8 @@ def test_more_messages_than_the_setting_allows_are_refused(built: BuiltStore) ->
     assert (answer.status_code, answer.json()["limit"], forward.sent_back) == (422, 2, [])
 
 
-def test_the_topic_of_an_id_is_checked_as_that_of_a_place(built: BuiltStore, tmp_path: Path) -> None:
-    """A member of the group that may not read the topic learns nothing by an id."""
+def test_access_to_the_topic_is_checked_for_an_id_too(built: BuiltStore, tmp_path: Path) -> None:
+    """An id does not give access to a topic that the caller may not read."""
     files = AccessFolder(tmp_path)
     token = files.principal("reader")
     files.rule("reader", ["Sub"], "Group:g", "Topic:batches")

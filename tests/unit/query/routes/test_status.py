@@ -27,7 +27,7 @@ def write_ledger(built: BuiltStore, *entries: dict[str, Any]) -> None:
     (folder / "ledger-0.jsonl").write_text("".join(f"{json.dumps(one)}\n" for one in entries))
 
 
-def test_the_watermark_is_what_is_published(service: ServedApp, built: BuiltStore) -> None:
+def test_the_watermark_is_the_last_published_one(service: ServedApp, built: BuiltStore) -> None:
     before = built.end
     built.append("orders")
     assert service.get("/v1/watermark").json()["watermark"]["physical_offset"] == before
@@ -37,13 +37,13 @@ def test_the_watermark_is_what_is_published(service: ServedApp, built: BuiltStor
     assert answer["published_age_ms"] >= 0
 
 
-def test_a_store_that_was_never_indexed_has_no_publication(tmp_path: Path) -> None:
+def test_a_store_that_was_never_indexed_has_no_publication_time(tmp_path: Path) -> None:
     with ServedApp(BuiltStore(tmp_path, marked=False)) as service:
         assert service.get("/v1/watermark").json()["published_age_ms"] is None
         assert service.get("/v1/status").json()["pipeline"]["shards"] == []
 
 
-def test_status_counts_topics_and_damage_and_names_the_newest(service: ServedApp, built: BuiltStore) -> None:
+def test_status_counts_topics_and_damage_and_has_the_newest_damage(service: ServedApp, built: BuiltStore) -> None:
     write_ledger(built, entry(200, found_ms=9), entry(100, found_ms=5))
     status = service.get("/v1/status").json()
     assert (status["topics"], status["corruptions"]) == (2, 2)
@@ -61,7 +61,7 @@ def test_damage_is_listed_page_by_page_in_the_order_of_the_log(service: ServedAp
     assert second["next_after"] is None
 
 
-def test_a_place_that_a_pull_passed_over_is_on_the_first_page(service: ServedApp, built: BuiltStore) -> None:
+def test_a_record_that_a_pull_skipped_is_on_the_first_page(service: ServedApp, built: BuiltStore) -> None:
     record = built.append("orders", b"damaged")
     built.publish()
     built.write_log(record.physical_offset + 88, b"D")  # the first byte of the body
@@ -85,7 +85,7 @@ def test_a_service_that_drains_is_healthy_and_not_ready(service: ServedApp) -> N
 
 
 @pytest.mark.parametrize("damage", ["no marks", "topics that are no JSON"])
-def test_a_store_that_cannot_be_read_is_not_ready(tmp_path: Path, damage: str) -> None:
+def test_an_unreadable_store_is_not_ready(tmp_path: Path, damage: str) -> None:
     built = BuiltStore(tmp_path, marked=damage != "no marks")
     built.topic("orders")
     if damage != "no marks":

@@ -11,7 +11,7 @@ from tidemark.read.watermark import Watermark
 
 
 @pytest.mark.parametrize(("ago_ms", "least", "most"), [(5_000, 5_000, 60_000), (-3_600_000, 0, 0)])
-def test_no_age_is_below_nothing(ago_ms: int, least: int, most: int) -> None:
+def test_the_publication_age_is_never_negative(ago_ms: int, least: int, most: int) -> None:
     """A time in the future gives no negative age: the clock was set back."""
     published_ms = time.time_ns() // 1_000_000 - ago_ms
     age_ms = published_age_ms(Watermark(term=1, physical_offset=0, published_ms=published_ms, committed_offset=0))

@@ -34,19 +34,19 @@ def test_the_bounds_of_a_queue_end_with_its_visible_messages(service: ServedApp,
     assert queue["watermark"]["physical_offset"] == built.end > watermark
 
 
-def test_a_deleted_topic_is_gone_at_once(service: ServedApp, built: BuiltStore) -> None:
+def test_a_deleted_topic_is_404_immediately(service: ServedApp, built: BuiltStore) -> None:
     built.delete_topic("batches")
     assert service.get("/v1/topics/batches").status_code == 404
     assert [one["topic"] for one in service.get("/v1/topics").json()["topics"]] == ["orders"]
 
 
-def test_another_store_of_the_name_is_not_meant(service: ServedApp) -> None:
+def test_a_request_for_another_store_is_404(service: ServedApp) -> None:
     for path in ("/v1/topics", "/v1/topics/orders", "/v1/topics/orders/queues/0"):
         assert service.get(path, params={"store": "tidemark-0"}).status_code == 200
         assert service.get(path, params={"store": "tidemark-1"}).status_code == 404
 
 
-def test_a_topic_is_created_by_the_writer_in_the_name_of_the_caller(service: ServedApp) -> None:
+def test_a_topic_is_created_at_the_writer_with_the_callers_authorization(service: ServedApp) -> None:
     forward = FakeForward.put_into(service)
     body = {"topic": "bills", "queues": 3, "attributes": {"queue.type": "BatchCQ"}}
     answer = service.ask("POST", "/v1/topics", json=body, headers={"Authorization": AUTHORIZATION})
@@ -56,13 +56,13 @@ def test_a_topic_is_created_by_the_writer_in_the_name_of_the_caller(service: Ser
     assert forward.authorizations == [AUTHORIZATION]
 
 
-def test_a_topic_that_exists_in_this_shape_is_answered_with_200(service: ServedApp) -> None:
+def test_an_existing_topic_of_the_same_shape_is_200(service: ServedApp) -> None:
     FakeForward.put_into(service, is_new=False)
     answer = service.ask("POST", "/v1/topics", json={"topic": "bills"})
     assert (answer.status_code, answer.json()["created"]) == (200, False)
 
 
-def test_the_refusal_of_the_writer_is_the_answer(service: ServedApp) -> None:
+def test_a_refusal_of_the_writer_is_returned_to_the_caller(service: ServedApp) -> None:
     FakeForward.put_into(service).failure = TopicExistsError("of another shape")
     answer = service.ask("POST", "/v1/topics", json={"topic": "bills"})
     assert (answer.status_code, answer.json()["reason"]) == (409, "TOPIC_EXISTS")

@@ -25,7 +25,7 @@ def join(service: ServedApp) -> dict[str, object]:
     return lease
 
 
-def test_leases_are_as_they_are_described(service: ServedApp) -> None:
+def test_lease_answers_match_their_schema(service: ServedApp) -> None:
     service.ask("PUT", OFFSET, json={"offset": 1})
     lease = join(service)
     require_described(LeaseAnswer, lease)
@@ -37,7 +37,7 @@ def test_leases_are_as_they_are_described(service: ServedApp) -> None:
     ("path", "model"), [(GROUP, GroupAnswer), ("/v1/groups", GroupsAnswer), (OFFSET, GroupQueueAnswer)]
 )
 @pytest.mark.parametrize("has_members", [False, True])
-def test_answers_about_a_group_are_as_they_are_described(
+def test_group_answers_match_their_schema(
     service: ServedApp,
     path: str,
     model: type[BaseModel],
@@ -49,6 +49,6 @@ def test_answers_about_a_group_are_as_they_are_described(
     require_described(model, service.get(path).json())
 
 
-def test_offsets_that_were_set_are_as_they_are_described(service: ServedApp) -> None:
+def test_offset_answers_match_their_schema(service: ServedApp) -> None:
     body = {"offsets": [{"topic": "orders", "queue_id": 1, "offset": 0}]}
     require_described(GroupOffsetsAnswer, service.ask("PUT", f"{GROUP}/offsets", json=body).json())

@@ -34,5 +34,5 @@ def service(tmp_path: Path) -> Iterator[ServedApp]:
         ("/v1/log/bytes?from=3", LogBytesAnswer),
     ],
 )
-def test_an_answer_about_the_log_is_as_it_is_described(service: ServedApp, path: str, model: type[BaseModel]) -> None:
+def test_log_answers_match_their_schema(service: ServedApp, path: str, model: type[BaseModel]) -> None:
     require_described(model, service.get(path).json())

@@ -19,12 +19,12 @@ from services.indexer.query.schema.query_arguments import PullArguments, SearchA
         ("1969-12-31T23:59:59Z", -1000),
     ],
 )
-def test_times(text: str, expected: int) -> None:
+def test_accepted_time_formats_are_parsed(text: str, expected: int) -> None:
     assert parse_time(text) == expected
 
 
 @pytest.mark.parametrize("text", ["", "now", "2023-11-14T22:13:20", "1e9", "٣", "9" * 19, "2023-13-01T00:00:00Z"])
-def test_texts_that_are_no_times(text: str) -> None:
+def test_invalid_times_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"milliseconds|offset"):
         parse_time(text)
 

@@ -32,7 +32,7 @@ def raw_bodies(document: str) -> list[bytes]:
     return [message.raw_body() for message in body.messages]
 
 
-def test_a_body_is_text_or_base64_as_it_says() -> None:
+def test_a_body_is_decoded_as_its_encoding_says() -> None:
     document = '{"messages":[{"body":"ü"},{"body":"/w==","body_encoding":"base64"}]}'
     assert raw_bodies(document) == ["ü".encode(), b"\xff"]
 
@@ -46,7 +46,7 @@ def test_a_json_body_is_stored_exactly_as_sent(text: str) -> None:
     assert raw_bodies(document) == [b"x", text.encode()]
 
 
-def test_of_repeated_members_the_last_one_counts() -> None:
+def test_the_last_of_repeated_json_members_counts() -> None:
     """Pydantic, which has checked the document, takes the last one too."""
     first, last = (f'[{{"body":{number},"body_encoding":"json"}}]' for number in (1, 2))
     assert raw_bodies(f'{{"messages":{first},"messages":{last}}}') == [b"2"]
@@ -65,7 +65,7 @@ def test_a_json_body_that_is_nested_too_deeply_is_refused(depth: int) -> None:
 
 
 @pytest.mark.parametrize(("body", "encoding"), [(1, "utf8"), ("a", "base64"), ("YQ", "base64"), (1, "base64")])
-def test_a_body_that_is_not_as_it_says_has_no_bytes(body: Any, encoding: Any) -> None:
+def test_a_body_that_does_not_match_its_encoding_is_refused(body: Any, encoding: Any) -> None:
     with pytest.raises(ValueError, match="body"):
         AppendMessage(body=body, body_encoding=encoding).raw_body()
 
@@ -111,17 +111,17 @@ BAD: list[tuple[type[BaseModel], dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("model", "content"), GOOD)
-def test_a_body_of_the_api_is_taken(model: type[BaseModel], content: dict[str, Any]) -> None:
+def test_a_valid_request_body_is_accepted(model: type[BaseModel], content: dict[str, Any]) -> None:
     model.model_validate(content)
 
 
 @pytest.mark.parametrize(("model", "content"), BAD)
-def test_another_body_is_refused(model: type[BaseModel], content: dict[str, Any]) -> None:
+def test_an_invalid_request_body_is_refused(model: type[BaseModel], content: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         model.model_validate(content)
 
 
-def test_queues_of_a_body_are_a_set() -> None:
+def test_repeated_queues_of_a_body_count_once() -> None:
     beat = HeartbeatBody.model_validate({"generation": 1, "holds": [QUEUE, QUEUE]})
     offsets = OffsetsBody.model_validate({"offsets": [{**QUEUE, "offset": 4}]})
     assert beat.queues == offsets.queues == {Queue("orders", 0)}
@@ -130,6 +130,6 @@ def test_queues_of_a_body_are_a_set() -> None:
 @pytest.mark.parametrize(
     "model", [AppendBody, TopicBody, OffsetBody, JoinBody, HeartbeatBody, PullQueuesBody, RetryBody, OffsetsBody]
 )
-def test_the_example_of_the_documentation_is_taken(model: type[BaseModel]) -> None:
+def test_the_documented_example_is_accepted(model: type[BaseModel]) -> None:
     for example in model.model_json_schema()["examples"]:
         model.model_validate(example)

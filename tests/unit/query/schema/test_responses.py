@@ -47,13 +47,13 @@ QUEUE = "/v1/topics/orders/queues/0"
         ("/v1/corruptions", CorruptionsAnswer),
     ],
 )
-def test_an_answer_is_as_it_is_described(service: ServedApp, path: str, model: type[BaseModel]) -> None:
+def test_answers_match_their_schema(service: ServedApp, path: str, model: type[BaseModel]) -> None:
     answer = service.get(path)
     assert answer.status_code == 200, answer.text
     require_described(model, answer.json())
 
 
-def test_answers_about_damage_are_as_they_are_described(service: ServedApp, built: BuiltStore) -> None:
+def test_damage_answers_match_their_schema(service: ServedApp, built: BuiltStore) -> None:
     built.write_log(88, b"D")  # the first byte of the first body
     pulled = service.get(f"{QUEUE}/messages").json()
     assert pulled["skipped"]
@@ -63,7 +63,7 @@ def test_answers_about_damage_are_as_they_are_described(service: ServedApp, buil
     require_described(CorruptionsAnswer, damage)
 
 
-def test_answers_of_many_queues_and_of_new_topics_are_as_they_are_described(service: ServedApp) -> None:
+def test_multi_pull_and_topic_created_answers_match_their_schema(service: ServedApp) -> None:
     queues = [{"topic": "orders", "queue_id": 0, "offset": 0}]
     require_described(PullsAnswer, service.ask("POST", "/v1/pull", json={"queues": queues}).json())
     FakeForward.put_into(service)
@@ -73,7 +73,7 @@ def test_answers_of_many_queues_and_of_new_topics_are_as_they_are_described(serv
 @pytest.mark.parametrize(
     "path", ["/v1/nothing", "/v1/topics/nothing", "/v1/topics?color=red", f"{QUEUE}/messages?offset=99"]
 )
-def test_a_problem_is_as_it_is_described(service: ServedApp, path: str) -> None:
+def test_problem_answers_match_their_schema(service: ServedApp, path: str) -> None:
     answer = service.get(path)
     assert answer.status_code >= 400
     assert answer.headers["content-type"] == "application/problem+json"
@@ -83,6 +83,6 @@ def test_a_problem_is_as_it_is_described(service: ServedApp, path: str) -> None:
     assert problem["request_id"] == answer.headers["X-Request-Id"]
 
 
-def test_the_example_of_a_pull_is_an_answer() -> None:
+def test_the_documented_pull_example_matches_its_schema() -> None:
     for example in PullAnswer.model_json_schema()["examples"]:
         require_described(PullAnswer, example)

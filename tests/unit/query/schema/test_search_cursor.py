@@ -11,7 +11,7 @@ from tidemark.errors import ArgumentIllegalError
 
 
 @given(st.text(), st.integers(-(1 << 63), (1 << 63) - 1), st.integers(0, (1 << 32) - 1))
-def test_a_cursor_comes_back(search: str, physical_offset: int, element: int) -> None:
+def test_a_search_cursor_survives_encode_and_decode(search: str, physical_offset: int, element: int) -> None:
     cursor = encode_cursor(search, physical_offset, element)
     assert decode_cursor(search, cursor) == (physical_offset, element)
     with pytest.raises(ArgumentIllegalError):
@@ -19,7 +19,7 @@ def test_a_cursor_comes_back(search: str, physical_offset: int, element: int) ->
 
 
 @given(st.text())
-def test_anything_else_is_refused(text: str) -> None:
+def test_an_invalid_search_cursor_is_refused(text: str) -> None:
     """Any text raises one of Tidemark's errors."""
     with pytest.raises(ArgumentIllegalError):
         decode_cursor("search", text)

@@ -14,7 +14,7 @@ def kept(units: LostUnits) -> list[tuple[str, int, int, str, int]]:
     ]
 
 
-def test_places_are_kept_once_and_over_a_restart(tmp_path: Path) -> None:
+def test_lost_units_are_stored_once_and_survive_a_restart(tmp_path: Path) -> None:
     path = tmp_path / "lost_units.jsonl"
     units = LostUnits(path, limit=10, may_write=lambda: True)
     for _ in range(2):
@@ -27,7 +27,7 @@ def test_places_are_kept_once_and_over_a_restart(tmp_path: Path) -> None:
     assert kept(LostUnits(path, limit=10, may_write=lambda: True)) == expected
 
 
-def test_places_beyond_the_limit_are_left_out(tmp_path: Path) -> None:
+def test_lost_units_above_the_limit_are_dropped(tmp_path: Path) -> None:
     path = tmp_path / "lost_units.jsonl"
     units = LostUnits(path, limit=3, may_write=lambda: True)
     units.note("a", 0, [Skipped(99, offset, "LENGTH") for offset in range(1000)])
@@ -35,7 +35,7 @@ def test_places_beyond_the_limit_are_left_out(tmp_path: Path) -> None:
     assert len(path.read_bytes().splitlines()) == 3
 
 
-def test_process_that_does_not_own_the_folder_writes_nothing(tmp_path: Path) -> None:
+def test_a_process_that_does_not_own_the_folder_writes_nothing(tmp_path: Path) -> None:
     path = tmp_path / "lost_units.jsonl"
     units = LostUnits(path, limit=3, may_write=lambda: False)
     units.note("a", 0, [Skipped(99, 1, "LENGTH")])

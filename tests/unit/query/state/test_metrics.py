@@ -64,14 +64,14 @@ def test_messages_are_counted_by_topic_up_to_a_number_of_topics(service: ServedA
     assert "bills" not in {sample.labels["topic"] for sample in samples}
 
 
-def test_the_watermark_is_the_one_of_the_scrape(service: ServedApp, built: BuiltStore) -> None:
+def test_the_watermark_metric_is_read_at_the_scrape(service: ServedApp, built: BuiltStore) -> None:
     assert value(service, "tidemark_watermark_bytes") == built.end
     built.append("orders")
     built.publish()
     assert value(service, "tidemark_watermark_bytes") == built.end
 
 
-def test_damage_is_counted_by_reason_also_as_it_grows(service: ServedApp, built: BuiltStore) -> None:
+def test_damage_is_counted_by_reason_at_each_scrape(service: ServedApp, built: BuiltStore) -> None:
     name = "tidemark_damaged_places"
     assert (value(service, name, reason="NONE"), value(service, name, reason="BODY_CRC")) == (0, None)
     entry = {"size": 1, "reason": "BODY_CRC", "topic": None, "queue_id": None, "queue_offset": None, "found_ms": 1}

@@ -24,11 +24,11 @@ class Expiring:
         return "found"
 
 
-def test_a_look_whose_files_expire_is_repeated() -> None:
+def test_a_read_whose_files_expire_is_repeated() -> None:
     assert steady(Expiring(2)) == "found"
 
 
-def test_a_look_whose_files_are_always_gone_ends() -> None:
+def test_a_read_whose_files_always_expire_raises() -> None:
     with pytest.raises(UnitsGoneError):
         steady(Expiring(1_000_000))
 

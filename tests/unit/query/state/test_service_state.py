@@ -18,14 +18,14 @@ def service(tmp_path: Path) -> Iterator[ServedApp]:
         yield served
 
 
-def test_a_request_may_name_this_store_or_none(service: ServedApp) -> None:
+def test_a_request_for_another_store_is_refused(service: ServedApp) -> None:
     service.state.require_store(None)
     service.state.require_store("tidemark-0")
     with pytest.raises(TopicNotFoundError):
         service.state.require_store("tidemark-1")
 
 
-def test_members_are_left_to_the_next_process(tmp_path: Path) -> None:
+def test_members_stay_in_the_group_after_a_restart(tmp_path: Path) -> None:
     built = BuiltStore(tmp_path)
     built.topic("orders")
     body = {"topics": ["orders"], "member_id": "one"}
@@ -36,7 +36,7 @@ def test_members_are_left_to_the_next_process(tmp_path: Path) -> None:
         assert second.ask("PUT", "/v1/groups/g/members/one", json=beat).status_code == 200
 
 
-def test_a_table_of_members_that_cannot_be_read_is_not_used(tmp_path: Path) -> None:
+def test_an_unreadable_members_file_is_ignored(tmp_path: Path) -> None:
     built = BuiltStore(tmp_path)
     built.topic("orders")
     body = {"topics": ["orders"], "member_id": "one"}

@@ -8,7 +8,7 @@ from services.indexer.query.state.unsent_bytes_limit import UnsentBytesLimit
 from tidemark.errors import InFlightLimitError
 
 
-def test_an_answer_that_is_too_much_beside_others_is_refused() -> None:
+def test_an_answer_above_the_remaining_room_is_refused() -> None:
     """It passes once the others are sent."""
     answers = UnsentBytesLimit(100)
     with answers.held(60):
@@ -20,7 +20,7 @@ def test_an_answer_that_is_too_much_beside_others_is_refused() -> None:
         answers.require_room()
 
 
-def test_an_answer_larger_than_all_passes_alone() -> None:
+def test_an_answer_above_the_limit_is_accepted_alone() -> None:
     """Otherwise it could never pass."""
     answers = UnsentBytesLimit(100)
     with answers.held(500), pytest.raises(InFlightLimitError), answers.held(1):

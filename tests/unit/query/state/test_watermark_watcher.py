@@ -59,14 +59,14 @@ async def when_both_were_woken(built: BuiltStore) -> tuple[float, float]:
         return near, far
 
 
-def test_only_whom_it_concerns(built: BuiltStore) -> None:
+def test_a_publication_wakes_only_the_requests_it_serves(built: BuiltStore) -> None:
     """A publication wakes the request that it serves, long before a recheck would."""
     near, far = asyncio.run(when_both_were_woken(built))
     assert 0.2 <= near < 0.55
     assert 0.6 <= far < 4
 
 
-def test_without_inotify_it_looks_often(built: BuiltStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_inotify_the_watcher_polls(built: BuiltStore, monkeypatch: pytest.MonkeyPatch) -> None:
     def none_left() -> None:
         raise OSError("too many of them")
 
@@ -76,7 +76,7 @@ def test_without_inotify_it_looks_often(built: BuiltStore, monkeypatch: pytest.M
     assert 0.6 <= far < 4
 
 
-def test_marks_that_are_made_while_somebody_waits(tmp_path: Path) -> None:
+def test_marks_created_during_a_wait_are_noticed(tmp_path: Path) -> None:
     """The query service may start first; it notices a pipeline that starts later."""
 
     async def first_message() -> bool:
@@ -91,7 +91,7 @@ def test_marks_that_are_made_while_somebody_waits(tmp_path: Path) -> None:
     assert asyncio.run(first_message())
 
 
-def test_what_is_there_already_is_not_waited_for(built: BuiltStore) -> None:
+def test_a_condition_that_already_holds_is_not_waited_for(built: BuiltStore) -> None:
     """The watermark rose between the caller's read and the wait."""
 
     async def wait() -> float:
@@ -104,7 +104,7 @@ def test_what_is_there_already_is_not_waited_for(built: BuiltStore) -> None:
     assert asyncio.run(wait()) < 2
 
 
-def test_a_wait_ends(built: BuiltStore) -> None:
+def test_a_wait_ends_at_its_timeout(built: BuiltStore) -> None:
     async def wait() -> None:
         async with watching(built) as watcher:
             assert not await watcher.wait(lambda _: False, 0.1)
@@ -113,7 +113,7 @@ def test_a_wait_ends(built: BuiltStore) -> None:
     asyncio.run(wait())
 
 
-def test_too_many_are_refused(built: BuiltStore) -> None:
+def test_waits_above_the_limit_are_refused(built: BuiltStore) -> None:
     async def four() -> None:
         async with watching(built) as watcher:
             await asyncio.gather(*(watcher.wait(lambda _: False, 0.3) for _ in range(4)))
@@ -122,7 +122,7 @@ def test_too_many_are_refused(built: BuiltStore) -> None:
         asyncio.run(four())
 
 
-def test_a_stop_wakes_everybody(built: BuiltStore) -> None:
+def test_a_stop_wakes_all_waiters(built: BuiltStore) -> None:
     """The stop may come from a thread or a signal handler."""
 
     async def stopped() -> None:
@@ -134,7 +134,7 @@ def test_a_stop_wakes_everybody(built: BuiltStore) -> None:
     asyncio.run(stopped())
 
 
-async def refused_beside_others(built: BuiltStore) -> tuple[bool, bool]:
+async def refused_with_other_clients(built: BuiltStore) -> tuple[bool, bool]:
     """Let two requests of one client wait; return whether a third one, and one of another client, are refused."""
     async with watching(built, max_waiting_per_client=2) as watcher:
         waiting = [asyncio.create_task(watcher.wait(lambda _: False, 5, client="a")) for _ in range(2)]
@@ -155,6 +155,6 @@ async def refused_beside_others(built: BuiltStore) -> tuple[bool, bool]:
         return outcome
 
 
-def test_a_client_may_not_take_all_places(built: BuiltStore) -> None:
+def test_one_client_cannot_take_all_waiting_places(built: BuiltStore) -> None:
     """Each client has its own limit; a place is free again when its request ends."""
-    assert asyncio.run(refused_beside_others(built)) == (True, False)
+    assert asyncio.run(refused_with_other_clients(built)) == (True, False)

@@ -101,7 +101,7 @@ def test_a_batch_reaches_the_writer_as_it_was_sent(writer: Writer) -> None:
     assert (message.body, message.tag, list(message.keys)) == (b"a", "A", ["k"])
 
 
-def test_parts_that_a_batch_does_not_name_are_left_to_the_writer(writer: Writer) -> None:
+def test_unset_fields_of_a_batch_are_not_sent(writer: Writer) -> None:
     """Queue 0 and no queue are different."""
     append(writer.address)
     (request,) = writer.requests
@@ -116,7 +116,7 @@ def test_the_answer_has_the_ids_of_the_messages(writer: Writer) -> None:
     assert answer["offset_msg_ids"] == expected
 
 
-def test_a_flush_that_is_not_confirmed_is_no_acknowledgement(writer: Writer) -> None:
+def test_an_unconfirmed_flush_is_not_an_acknowledgement(writer: Writer) -> None:
     writer.put_status = commit_log_pb2.PUT_STATUS_FLUSH_DISK_TIMEOUT
     is_flushed, answer = append(writer.address)
     assert (is_flushed, answer["status"]) == (False, "FLUSH_DISK_TIMEOUT")
@@ -135,14 +135,14 @@ def test_a_refusal_of_the_writer_is_raised_by_its_reason(writer: Writer) -> None
 
 
 @pytest.mark.parametrize("is_configured", [False, True])
-def test_without_a_writer_it_is_unreachable(writer: Writer, is_configured: bool) -> None:
+def test_a_call_without_a_writer_raises_writer_unreachable(writer: Writer, is_configured: bool) -> None:
     writer.stop()
     with pytest.raises(WriterUnreachableError):
         append(writer.address if is_configured else None)
 
 
 @pytest.mark.parametrize("inner_index", [None, 0, 2])
-def test_a_message_is_sent_back_by_its_place_in_the_log(writer: Writer, inner_index: int | None) -> None:
+def test_a_message_is_sent_back_by_its_physical_offset(writer: Writer, inner_index: int | None) -> None:
     body = RetryBody(messages=[RetriedMessage(message_id="0A")], delay_level=4)
     original = SentBackMessage("orders", 1, 7, 900, inner_index)
     answer = forward(writer.address, lambda client: client.send_back("g", original, body, authorization=None))
@@ -152,7 +152,7 @@ def test_a_message_is_sent_back_by_its_place_in_the_log(writer: Writer, inner_in
     assert (answer["topic"], answer["physical_offset"], answer["dead_letter"]) == ("%RETRY%g", 0, False)
 
 
-def test_a_created_topic_is_as_the_writer_has_it(writer: Writer) -> None:
+def test_a_created_topic_is_returned_as_the_writer_reports_it(writer: Writer) -> None:
     body = TopicBody(topic="bills")
     created, topic = forward(writer.address, lambda client: client.create_topic(body, authorization=None))
     assert (created, topic.name, topic.read_queues, topic.permission) == (True, "bills", 3, 6)

@@ -66,7 +66,7 @@ def test_small_pieces_are_joined_up_to_a_limit() -> None:
     assert 1 < len(bodies) < 10
 
 
-def test_a_large_answer_counts_until_it_is_sent() -> None:
+def test_a_large_answer_occupies_room_until_it_is_sent() -> None:
     """A second one of this size finds no room meanwhile."""
     held = answers(LARGE + 1)
     refused: list[InFlightLimitError] = []
@@ -84,7 +84,7 @@ def test_a_large_answer_counts_until_it_is_sent() -> None:
         pass
 
 
-def test_an_answer_without_room_is_refused_before_it_begins() -> None:
+def test_an_answer_without_room_is_refused_before_the_first_byte() -> None:
     held = answers(LARGE)
     client = Client()
     with held.held(1), pytest.raises(InFlightLimitError):
@@ -92,7 +92,7 @@ def test_an_answer_without_room_is_refused_before_it_begins() -> None:
     assert client.messages == []
 
 
-def test_a_client_that_goes_away_gives_its_room_back() -> None:
+def test_a_disconnected_client_releases_its_room() -> None:
     held = answers(LARGE)
 
     def go_away() -> None:

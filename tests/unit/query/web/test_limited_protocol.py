@@ -58,7 +58,7 @@ def test_a_connection_that_ends_makes_room_for_another() -> None:
     ],
 )
 def test_a_head_above_the_limit_is_refused(head: bytes) -> None:
-    """Also one that comes in pieces, or that never ends."""
+    """The limit also applies to a head that arrives in pieces or never ends."""
 
     async def ask() -> None:
         for size in (len(head), 100):
@@ -92,7 +92,7 @@ def test_bytes_that_are_not_http_are_refused(data: bytes) -> None:
 
 
 @pytest.mark.parametrize("begun", [b"", b"GET / HT"])
-def test_a_head_that_does_not_come_in_time_is_refused(begun: bytes) -> None:
+def test_a_head_that_times_out_is_refused(begun: bytes) -> None:
     async def ask() -> None:
         protocol, transport = Connections(LIMITS._replace(head_s=SOON_S)).open()
         if begun:
@@ -103,7 +103,7 @@ def test_a_head_that_does_not_come_in_time_is_refused(begun: bytes) -> None:
     asyncio.run(ask())
 
 
-def test_a_body_that_does_not_come_in_time_ends_the_connection() -> None:
+def test_a_body_that_times_out_ends_the_connection() -> None:
     """A handler waits for it already, so the connection is cut without an answer."""
 
     async def ask() -> None:
@@ -116,8 +116,8 @@ def test_a_body_that_does_not_come_in_time_ends_the_connection() -> None:
     asyncio.run(ask())
 
 
-def test_a_client_that_takes_little_of_its_answer_is_cut_off() -> None:
-    """At each look it must have taken 64 KiB since the look before; here it has at two looks, and then it has not."""
+def test_a_client_that_reads_its_answer_too_slowly_is_disconnected() -> None:
+    """At each check the client must have read 64 KiB since the previous check; here it fails the third check."""
 
     async def answer() -> None:
         protocol, transport = Connections(LIMITS._replace(write_s=SOON_S)).open()
@@ -129,7 +129,7 @@ def test_a_client_that_takes_little_of_its_answer_is_cut_off() -> None:
     asyncio.run(answer())
 
 
-def test_a_client_that_has_caught_up_is_not_cut_off() -> None:
+def test_a_client_that_has_caught_up_is_not_disconnected() -> None:
     async def answer() -> None:
         connections = Connections(LIMITS._replace(write_s=SOON_S))
         protocol, quick = connections.open()

@@ -14,7 +14,7 @@ async def endpoint(request: Request) -> Response:
 
 
 @pytest.mark.parametrize("router_wide", [False, True])
-def test_dependencies_are_refused(router_wide: bool) -> None:
+def test_a_route_with_dependencies_is_refused(router_wide: bool) -> None:
     """Such a route would document the dependency without running it, which could hide a missing access check."""
     dependencies = [Depends(lambda: None)]
     router = APIRouter(route_class=PlainRoute, dependencies=dependencies if router_wide else None)

@@ -11,7 +11,7 @@ from tidemark.status import STATUS
 
 
 @pytest.mark.parametrize("leaf", STATUS, ids=lambda leaf: leaf.__name__)
-def test_every_leaf(leaf: type[StoreError]) -> None:
+def test_every_store_error_becomes_a_problem_of_its_reason(leaf: type[StoreError]) -> None:
     """The problem has RFC 9457's members, the reason and the facts."""
     response = of_store_error(leaf("what happened", queue_id=3, status="a fact of this name does not win"))
     content = orjson.loads(response.body)
@@ -22,10 +22,10 @@ def test_every_leaf(leaf: type[StoreError]) -> None:
     assert content["type"] == "urn:tidemark:problem:" + status.reason.lower().replace("_", "-")
 
 
-def test_what_is_no_leaf_is_internal() -> None:
+def test_an_error_outside_the_status_table_is_internal() -> None:
     assert orjson.loads(of_store_error(StoreError("?")).body)["reason"] == "INTERNAL"
 
 
-def test_a_fact_tells_when_to_try_again() -> None:
+def test_retry_after_ms_becomes_the_retry_after_header() -> None:
     leaf = next(leaf for leaf, status in STATUS.items() if status.reason == "IN_FLIGHT_LIMIT")
     assert of_store_error(leaf("later", retry_after_ms=2500)).headers["Retry-After"] == "2"

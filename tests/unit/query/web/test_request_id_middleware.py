@@ -39,7 +39,7 @@ def test_a_request_without_an_id_gets_a_new_one() -> None:
     assert len({answer.text for answer in answers}) == 2
 
 
-def test_an_id_that_could_forge_a_line_of_the_log_is_replaced() -> None:
+def test_a_request_id_that_could_forge_a_log_line_is_replaced() -> None:
     forged = "a b\tc"
     (answer,) = ask(forged)
     assert answer.text == answer.headers["X-Request-Id"] != forged
@@ -50,7 +50,7 @@ def test_concurrent_requests_keep_their_own_ids() -> None:
     assert [answer.text for answer in ask(*ids)] == ids
 
 
-def test_other_events_than_requests_pass_unchanged() -> None:
+def test_events_other_than_requests_pass_unchanged() -> None:
     seen: list[Message] = []
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:

@@ -71,7 +71,7 @@ def test_a_request_continues_the_trace_of_its_caller() -> None:
 
 
 @pytest.mark.parametrize(("status", "is_error"), [(200, False), (404, False), (499, False), (500, True), (503, True)])
-def test_only_faults_of_the_service_are_errors(status: int, is_error: bool) -> None:
+def test_only_service_faults_are_span_errors(status: int, is_error: bool) -> None:
     _, span = ask(f"/answers/{status}")
     assert (span.status.status_code is StatusCode.ERROR) is is_error
 

@@ -86,7 +86,7 @@ async def nothing() -> Response:
     return Response()
 
 
-def test_a_route_without_a_row_in_the_table_cannot_be_made() -> None:
+def test_a_route_without_an_access_rule_is_refused() -> None:
     router = APIRouter(route_class=GuardedRoute)
     with pytest.raises(KeyError):
         router.add_api_route("/v1/forgotten", nothing)
@@ -106,7 +106,7 @@ def test_health_is_open_to_every_caller(served: Serve, path: str) -> None:
 
 
 @pytest.mark.parametrize("path", ["/v1/topics", "/v1/watermark", "/v1/status", "/metrics", MESSAGES])
-def test_a_caller_without_a_token_gets_nothing_of_the_store(served: Serve, path: str) -> None:
+def test_a_caller_without_a_token_is_401(served: Serve, path: str) -> None:
     service, audit = served()
     answer = service.get(path)
     assert (answer.status_code, answer.headers["WWW-Authenticate"]) == (401, "Bearer")
@@ -134,7 +134,7 @@ def test_a_caller_needs_the_right_of_the_route(
     assert service.get(path, headers=bearer(token)).status_code == (200 if allowed else 403)
 
 
-def test_a_list_leaves_out_what_the_caller_may_not_know(served: Serve, files: AccessFolder) -> None:
+def test_a_topic_list_omits_topics_that_the_caller_may_not_read(served: Serve, files: AccessFolder) -> None:
     token = files.principal("alice")
     files.rule("alice", ["Sub"], "Topic:other")
     service, _ = served()
@@ -153,8 +153,8 @@ def test_a_change_is_audited_with_its_outcome(served: Serve, files: AccessFolder
 @pytest.mark.parametrize(
     ("site", "status"), [("cross-site", 403), ("same-site", 403), ("same-origin", 200), ("none", 200)]
 )
-def test_a_page_of_another_site_changes_nothing(served: Serve, files: AccessFolder, site: str, status: int) -> None:
-    """The browser would add the certificate of its user, who knows nothing of it."""
+def test_a_cross_site_request_changes_nothing(served: Serve, files: AccessFolder, site: str, status: int) -> None:
+    """The browser would add the user's certificate without the user's knowledge."""
     token = files.principal("alice")
     files.rule("alice", ["Sub", "Update"], "Group:g", "Topic:orders")
     service, _ = served()

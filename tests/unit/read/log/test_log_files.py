@@ -17,7 +17,7 @@ def written(folder: Path, *bodies: bytes) -> tuple[FileRun, list[int]]:
     return FileRun(folder), [one.physical_offset + len(one.data) for one in placed]
 
 
-def test_a_full_file_tells_its_blank_end_and_its_first_time(tmp_path: Path) -> None:
+def test_a_full_file_has_its_blank_position_and_first_store_time(tmp_path: Path) -> None:
     """The last file is not full."""
     log, ends = written(tmp_path, b"x" * 1500, b"x" * 1500, b"x" * 1500)
     first, second = LogFiles(log).page(from_offset=0, limit=10, committed_offset=ends[-1])
@@ -25,7 +25,7 @@ def test_a_full_file_tells_its_blank_end_and_its_first_time(tmp_path: Path) -> N
     assert (second.start, second.blank_at) == (FILE_SIZE, None)
 
 
-def test_a_body_that_holds_a_blank_record_does_not_end_its_file(tmp_path: Path) -> None:
+def test_a_blank_record_inside_a_body_does_not_end_the_file(tmp_path: Path) -> None:
     """The body may even hold one that is right for its position: the last one counts."""
     head = len(record_bytes(body=b"")) - len(b"TopicTest") - 3
     fake = blank_bytes(FILE_SIZE - head)
@@ -41,7 +41,7 @@ def test_a_long_blank_end_is_found(tmp_path: Path) -> None:
     assert find_blank(FileRun(tmp_path), 0) == len(placed[0].data)
 
 
-def test_a_file_without_a_blank_record_tells_none(tmp_path: Path) -> None:
+def test_a_file_without_a_blank_record_has_no_blank_position(tmp_path: Path) -> None:
     tmp_path.joinpath(f"{0:020d}").write_bytes(bytes(FILE_SIZE))
     assert find_blank(FileRun(tmp_path), 0) is None
 
@@ -52,14 +52,14 @@ def test_a_page_begins_with_the_file_that_holds_the_offset(tmp_path: Path) -> No
     assert [file.start for file in page] == [FILE_SIZE, 2 * FILE_SIZE]
 
 
-def test_the_written_end_is_behind_the_last_head(tmp_path: Path) -> None:
+def test_the_written_end_is_the_end_of_the_last_record(tmp_path: Path) -> None:
     """The search passes a blank end into the next file."""
     log, ends = written(tmp_path, b"x" * 1500, b"x" * 1500, b"x" * 1500)
     assert written_end(log, 0) == ends[-1]
     assert written_end(log, 0, most=1) == ends[0]
 
 
-def test_stale_bytes_are_not_written(tmp_path: Path) -> None:
+def test_stale_bytes_do_not_count_as_written(tmp_path: Path) -> None:
     """A record whose PHYSICALOFFSET is another position is a leftover."""
     row = row_of_records([{}, {}])
     stale = record_bytes(physical_offset=7)
@@ -67,5 +67,5 @@ def test_stale_bytes_are_not_written(tmp_path: Path) -> None:
     assert written_end(FileRun(tmp_path), 0) == len(row)
 
 
-def test_an_empty_log_is_written_up_to_where_it_begins(tmp_path: Path) -> None:
+def test_the_written_end_of_an_empty_log_is_its_start(tmp_path: Path) -> None:
     assert written_end(FileRun(tmp_path), 0) == 0

@@ -32,7 +32,7 @@ def placed(tmp_path: Path) -> list[Placed]:
     return write_log(tmp_path, FILE_SIZE, fields)
 
 
-def test_records_and_blank_ends_come_in_order_and_without_a_hole(tmp_path: Path, placed: list[Placed]) -> None:
+def test_records_and_blank_records_are_listed_in_order_without_gaps(tmp_path: Path, placed: list[Placed]) -> None:
     """Each piece begins at the end of the previous one."""
     found, position = pieces(tmp_path, 0, end_of(placed))
     assert [piece.kind.value for piece in found] == ["V1", "V1", "V1", "BLANK", "V2", "V1"]
@@ -42,13 +42,13 @@ def test_records_and_blank_ends_come_in_order_and_without_a_hole(tmp_path: Path,
     assert position == end_of(placed)
 
 
-def test_a_record_tells_its_queue(tmp_path: Path, placed: list[Placed]) -> None:
+def test_a_listed_record_names_its_queue(tmp_path: Path, placed: list[Placed]) -> None:
     record = pieces(tmp_path, FILE_SIZE, end_of(placed))[0][0]
     assert (record.topic, record.queue_id, record.queue_offset, record.message_count) == ("ü", 3, 0, 1)
     assert (record.size, record.fault) == (len(placed[3].data), None)
 
 
-def test_pages_together_are_the_whole(tmp_path: Path, placed: list[Placed]) -> None:
+def test_pages_together_list_the_whole_log(tmp_path: Path, placed: list[Placed]) -> None:
     """Each page has one piece."""
     position, found = 0, []
     while position < end_of(placed):
@@ -57,7 +57,7 @@ def test_pages_together_are_the_whole(tmp_path: Path, placed: list[Placed]) -> N
     assert found == pieces(tmp_path, 0, end_of(placed))[0]
 
 
-def test_a_stretch_that_begins_within_a_record_begins_with_a_gap(tmp_path: Path, placed: list[Placed]) -> None:
+def test_a_range_that_begins_within_a_record_begins_with_a_gap(tmp_path: Path, placed: list[Placed]) -> None:
     """The next piece is the next record."""
     gap, record, *_ = pieces(tmp_path, 17, end_of(placed))[0]
     assert (gap.kind, gap.physical_offset, gap.size) == (PieceKind.GAP, 17, len(placed[0].data) - 17)
@@ -72,7 +72,7 @@ def test_a_damaged_head_is_a_gap_up_to_the_next_record(tmp_path: Path, placed: l
     assert found[2].kind is PieceKind.V1
 
 
-def test_a_damaged_body_is_a_record_with_a_fault(tmp_path: Path, placed: list[Placed]) -> None:
+def test_a_record_with_a_damaged_body_has_a_fault(tmp_path: Path, placed: list[Placed]) -> None:
     change(tmp_path, placed[1].physical_offset + 500)
     assert [piece.fault for piece in pieces(tmp_path, 0, FILE_SIZE)[0]] == [None, "BODY_CRC", None, None]
 
@@ -84,7 +84,7 @@ def test_a_missing_file_is_one_gap(tmp_path: Path) -> None:
     assert [(gap.physical_offset, gap.size, gap.fault) for gap in gaps] == [(FILE_SIZE, FILE_SIZE, "FILE_MISSING")]
 
 
-def test_a_record_longer_than_what_may_be_read_comes_all_the_same(tmp_path: Path) -> None:
+def test_a_first_record_above_the_byte_limit_is_returned(tmp_path: Path) -> None:
     """The first record is always returned."""
     placed = write_log(tmp_path, WHOLE, [{"body": b"x" * 600_000}, {"body": b"y"}])
     found, position = pieces(tmp_path, 0, end_of(placed), most_bytes=4096)
@@ -92,14 +92,14 @@ def test_a_record_longer_than_what_may_be_read_comes_all_the_same(tmp_path: Path
     assert position == placed[1].physical_offset
 
 
-def test_behind_a_long_gap_the_next_record_is_found(tmp_path: Path) -> None:
+def test_the_record_after_a_long_gap_is_found(tmp_path: Path) -> None:
     """The record is beyond the first read."""
     placed = write_log(tmp_path, 4 * WHOLE, [{"body": b"x" * 2 * WHOLE}, {"body": b"y"}])
     found, _ = pieces(tmp_path, 17, end_of(placed), most_bytes=4 * WHOLE)
     assert [piece.physical_offset for piece in found] == [17, placed[1].physical_offset]
 
 
-def test_what_is_not_committed_is_not_shown(tmp_path: Path, placed: list[Placed]) -> None:
+def test_uncommitted_records_are_not_listed(tmp_path: Path, placed: list[Placed]) -> None:
     """A limit within a record leaves a gap; a limit at the start leaves nothing."""
     found, position = pieces(tmp_path, 0, placed[1].physical_offset + 10)
     assert [(piece.kind, piece.size) for piece in found] == [(PieceKind.V1, len(placed[0].data)), (PieceKind.GAP, 10)]

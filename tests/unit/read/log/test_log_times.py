@@ -27,7 +27,7 @@ def grown(built: BuiltStore, now_ms: int) -> Growth | None:
     return growth(log, built.end, now_ms=now_ms, window_ms=HOUR_MS, least_ms=MINUTE_MS)
 
 
-def test_readers_are_behind_since_the_first_record_they_cannot_read(built: BuiltStore) -> None:
+def test_the_lag_starts_at_the_first_invisible_record(built: BuiltStore) -> None:
     """The delay starts at that record's store time."""
     first = built.append("orders", at_ms=NOON_MS)
     second = built.append("orders", at_ms=NOON_MS + 5)
@@ -40,7 +40,7 @@ def test_readers_are_behind_since_the_first_record_they_cannot_read(built: Built
     )  # no record starts there
 
 
-def test_the_end_of_a_file_is_stepped_over(built: BuiltStore) -> None:
+def test_the_lag_skips_the_blank_record_of_a_file(built: BuiltStore) -> None:
     """A blank record has no time; the next file's first record has one."""
     fill_files(built, NOON_MS, NOON_MS + 7)
     log = StoreReader(built.root).log
@@ -51,7 +51,7 @@ def test_the_end_of_a_file_is_stepped_over(built: BuiltStore) -> None:
     assert first_invisible_time(log, watermark_at(blank_at, built.log_file_size)) is None
 
 
-def test_growth_is_counted_from_the_youngest_file_that_is_old_enough(built: BuiltStore) -> None:
+def test_growth_is_measured_from_the_newest_file_that_is_old_enough(built: BuiltStore) -> None:
     """Earlier growth is not representative."""
     fill_files(built, NOON_MS, NOON_MS + HOUR_MS, NOON_MS + 3 * HOUR_MS)
     now_ms = NOON_MS + 3 * HOUR_MS + MINUTE_MS
@@ -60,14 +60,14 @@ def test_growth_is_counted_from_the_youngest_file_that_is_old_enough(built: Buil
     assert expected.bytes_per_s == expected.size_bytes / (2 * 3600 + 60)
 
 
-def test_a_young_log_is_counted_from_its_beginning(built: BuiltStore) -> None:
+def test_growth_of_a_young_log_is_measured_from_its_start(built: BuiltStore) -> None:
     """The log must not be too young for an estimate."""
     fill_files(built, NOON_MS, NOON_MS + 2)
     assert grown(built, NOON_MS + MINUTE_MS) == Growth(built.end, NOON_MS, NOON_MS + MINUTE_MS)
     assert grown(built, NOON_MS + MINUTE_MS - 1) is None
 
 
-def test_what_cannot_be_known_is_not_guessed(built: BuiltStore) -> None:
+def test_growth_without_valid_times_is_unknown(built: BuiltStore) -> None:
     """The log is empty, the clock was set back, or the first record is invalid."""
     assert grown(built, NOON_MS) is None
     fill_files(built, NOON_MS)

@@ -11,7 +11,7 @@ from tidemark.read.lookup import index_reader
 from tidemark.read.lookup.index_reader import IndexReader, IndexTable
 
 
-def test_a_file_that_goes_before_it_is_opened_hides_no_other(
+def test_an_index_file_deleted_before_it_is_opened_hides_no_other(
     built: BuiltStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Otherwise keys would be missed, or a request would fail, whenever the index expires."""

@@ -45,7 +45,7 @@ def many(built: BuiltStore) -> dict[str, list[int]]:
 
 
 @pytest.mark.parametrize("limit", [1, 3, 7, 1000])
-def test_pages_together_are_everything_in_the_order_of_the_log(
+def test_pages_of_a_key_lookup_hold_all_messages_in_log_order(
     built: BuiltStore, many: dict[str, list[int]], limit: int
 ) -> None:
     """No page exceeds the limit; no message is repeated or omitted."""
@@ -56,7 +56,7 @@ def test_pages_together_are_everything_in_the_order_of_the_log(
 
 
 @pytest.mark.parametrize("most", [1, 150, 1_000])
-def test_a_page_looks_at_so_many_bytes(built: BuiltStore, many: dict[str, list[int]], most: int) -> None:
+def test_a_page_of_a_key_lookup_is_limited_by_bytes(built: BuiltStore, many: dict[str, list[int]], most: int) -> None:
     """The limit holds for any number of messages; the first message is read whatever its size."""
     size = many["all"][1] - many["all"][0]
     found = pages(built, KeyQuery("orders", "all", limit=1000, max_bytes=most))
@@ -73,7 +73,7 @@ def test_a_unique_key_finds_its_message(built: BuiltStore, many: dict[str, list[
     assert places(built, KeyQuery("batches", "k1")) == []
 
 
-def test_times_are_exact(built: BuiltStore) -> None:
+def test_a_key_lookup_filters_by_exact_store_times(built: BuiltStore) -> None:
     """The index has seconds, which may be too late for the first entry of a file; the records decide."""
     records = [built.append("orders", b"x", {"KEYS": "k"}, at_ms=1_000_000 + 400 * number) for number in range(150)]
     built.publish()
@@ -84,7 +84,7 @@ def test_times_are_exact(built: BuiltStore) -> None:
         assert places(built, query) == [record.physical_offset for record in records[first : last + 1]]
 
 
-def test_keys_of_equal_hash_are_told_apart(built: BuiltStore) -> None:
+def test_keys_with_equal_hashes_are_distinguished(built: BuiltStore) -> None:
     """Aa and BB collide: most hits of a page are wrong, and the search still continues."""
     assert java_hash("orders#Aa") == java_hash("orders#BB")
     right = []
@@ -98,8 +98,8 @@ def test_keys_of_equal_hash_are_told_apart(built: BuiltStore) -> None:
     assert [] in few  # a page may be empty and still have a cursor
 
 
-def test_nothing_above_the_watermark_and_nothing_deleted(built: BuiltStore) -> None:
-    """The index may be ahead of the other shards, and behind retention."""
+def test_a_key_lookup_returns_only_visible_records(built: BuiltStore) -> None:
+    """The index may be ahead of the other shards and may still contain deleted records."""
     records = [built.append("orders", bytes(3000), {"KEYS": "k"}) for _ in range(60)]
     built.publish(records[50].physical_offset)
     (built.root / "commitlog" / f"{0:020d}").unlink()
@@ -107,7 +107,7 @@ def test_nothing_above_the_watermark_and_nothing_deleted(built: BuiltStore) -> N
     assert places(built, KeyQuery("orders", "k", limit=1000)) == expected
 
 
-def test_a_record_that_is_indexed_twice_comes_once(built: BuiltStore) -> None:
+def test_a_record_that_is_indexed_twice_is_returned_once(built: BuiltStore) -> None:
     """A restart may index a record twice (docs/format.md §6)."""
     record = built.append("orders", b"x", {"KEYS": "k"})
     built.index("orders", "k", record)
@@ -115,7 +115,7 @@ def test_a_record_that_is_indexed_twice_comes_once(built: BuiltStore) -> None:
     assert places(built, KeyQuery("orders", "k")) == [record.physical_offset]
 
 
-def test_keys_of_an_inner_batch(built: BuiltStore) -> None:
+def test_keys_of_an_inner_batch_find_its_messages(built: BuiltStore) -> None:
     """The wrapper's keys find those elements that carry them; its unique key finds all of them."""
     elements = [(b"a", {"KEYS": "ka", "UNIQ_KEY": "ua"}, 0), (b"b", {"KEYS": "kb", "UNIQ_KEY": "ub"}, 0)]
     built.append_batch("batches", elements, {"UNIQ_KEY": "wrapper", "KEYS": "ka kb"})
@@ -125,12 +125,12 @@ def test_keys_of_an_inner_batch(built: BuiltStore) -> None:
     assert places(built, KeyQuery("batches", "ub", unique=True)) == []  # the index does not have it
 
 
-def test_a_broker_gives_up_after_64_hashes(built: BuiltStore, many: dict[str, list[int]]) -> None:
+def test_a_lookup_as_broker_returns_the_newest_64_hits(built: BuiltStore, many: dict[str, list[int]]) -> None:
     """The newest ones count, in the order of the log (docs/format.md §14)."""
     assert pages(built, KeyQuery("orders", "all", limit=1000), as_broker=True) == [many["all"][-64:]]
 
 
-def test_a_slot_that_moves_ahead_of_the_header_hides_nothing(built: BuiltStore, many: dict[str, list[int]]) -> None:
+def test_a_slot_newer_than_the_header_hides_no_entry(built: BuiltStore, many: dict[str, list[int]]) -> None:
     """A writer stores entries, then slots, then the header: a reader in between finds the whole chain."""
     newest = max((built.root / "index").iterdir())
     data = bytearray(newest.read_bytes())
@@ -139,7 +139,7 @@ def test_a_slot_that_moves_ahead_of_the_header_hides_nothing(built: BuiltStore, 
     assert places(built, KeyQuery("orders", "all", limit=1000)) == many["all"]
 
 
-def test_sizes_that_do_not_fit_are_refused(built: BuiltStore, many: dict[str, list[int]]) -> None:
+def test_index_sizes_that_contradict_the_file_are_refused(built: BuiltStore, many: dict[str, list[int]]) -> None:
     """The numbers of slots and entries do not match the file's size."""
     index = IndexReader(built.root / "index", slots=7, entries=64)
     with pytest.raises(StoreContradictionError):

@@ -24,8 +24,10 @@ def ask(built: BuiltStore, topic: str, time_ms: int, boundary: Boundary) -> Time
 
 @pytest.mark.parametrize("units_a_file", [2, 3, 50], ids=lambda count: f"{count}-a-file")
 @pytest.mark.parametrize("time_ms", range(98, 123))
-def test_boundaries_in_a_simple_queue(built: BuiltStore, units_a_file: int, time_ms: int) -> None:
-    """It is the first message at or after the time, or the last one at or before; equal times span edges of files."""
+def test_a_time_boundary_selects_the_offset_in_a_simple_queue(
+    built: BuiltStore, units_a_file: int, time_ms: int
+) -> None:
+    """The result is the first message at or after the time, or the last one at or before; equal times span files."""
     built.units_a_file = units_a_file
     for time in TIMES:
         built.append("orders", at_ms=time)
@@ -47,7 +49,7 @@ def test_boundaries_in_a_simple_queue(built: BuiltStore, units_a_file: int, time
 
 
 @pytest.mark.parametrize("time_ms", range(98, 123))
-def test_boundaries_in_a_batch_queue(built: BuiltStore, time_ms: int) -> None:
+def test_a_time_boundary_selects_the_offset_in_a_batch_queue(built: BuiltStore, time_ms: int) -> None:
     """The result is the first message of the first batch, or the last message of the last batch."""
     built.units_a_file = 3
     sizes = [3, 1, 2, 4, 1, 1, 2, 5, 1, 2]
@@ -62,7 +64,7 @@ def test_boundaries_in_a_batch_queue(built: BuiltStore, time_ms: int) -> None:
     assert ask(built, "batches", time_ms, Boundary.UPPER).offset == last
 
 
-def test_holes_and_damage_have_no_time(built: BuiltStore) -> None:
+def test_holes_and_damaged_records_are_skipped_in_a_time_lookup(built: BuiltStore) -> None:
     """Pre-blank units and records without a magic are skipped."""
     built.append("orders", at_ms=100)
     built.write_units("orders", 0, 1, PRE_BLANK * 3)
@@ -75,7 +77,7 @@ def test_holes_and_damage_have_no_time(built: BuiltStore) -> None:
     assert ask(built, "orders", 119, Boundary.UPPER) == TimeAnswer(0, 100)
 
 
-def test_an_empty_queue_has_offset_0(built: BuiltStore) -> None:
+def test_a_time_lookup_in_an_empty_queue_returns_offset_0(built: BuiltStore) -> None:
     assert ask(built, "orders", 5, Boundary.LOWER) == TimeAnswer(0, None)
     assert ask(built, "batches", 5, Boundary.UPPER) == TimeAnswer(0, None)
 
@@ -84,7 +86,9 @@ def test_an_empty_queue_has_offset_0(built: BuiltStore) -> None:
     ("time_ms", "offset"),
     [(99, 0), (100, 0), (101, 1), (110, 1), (111, 2), (120, 2), (121, 2)],
 )
-def test_a_batch_queue_as_a_broker_sees_it(built: BuiltStore, time_ms: int, offset: int) -> None:
+def test_a_time_lookup_as_broker_in_a_batch_queue_returns_the_base_offset(
+    built: BuiltStore, time_ms: int, offset: int
+) -> None:
     """At or after the last unit's time the result is its base, even if its time is earlier (docs/format.md §14)."""
     for time in (100, 110, 120):
         built.append("batches", at_ms=time)

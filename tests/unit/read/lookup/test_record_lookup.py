@@ -19,7 +19,7 @@ def bodies_at(reader: StoreReader, physical_offset: int) -> list[str]:
     return [str(row["body"]) for row in message_rows(part, BodyEncoding.AUTO)]
 
 
-def test_only_places_where_a_record_starts_give_one(built: BuiltStore) -> None:
+def test_only_offsets_where_a_record_starts_have_a_message(built: BuiltStore) -> None:
     """Every byte of a log with both kinds of queues and a roll is tried: only 41 positions have a message."""
     built.log_file_size = 4096
     places = {built.append("orders", f"m{number}".encode()).physical_offset: [f"m{number}"] for number in range(40)}
@@ -35,7 +35,7 @@ def test_only_places_where_a_record_starts_give_one(built: BuiltStore) -> None:
         assert found == places.get(place, []), place
 
 
-def test_a_record_inside_a_body_is_none(built: BuiltStore) -> None:
+def test_a_record_inside_a_body_is_not_found(built: BuiltStore) -> None:
     """A body may hold a whole record that even has the right position: no unit points at it."""
     built.append("orders", b"first")
     inside = built.end + 88
@@ -46,8 +46,8 @@ def test_a_record_inside_a_body_is_none(built: BuiltStore) -> None:
         bodies_at(StoreReader(built.root), inside)
 
 
-def test_above_the_watermark_is_not_yet_visible(built: BuiltStore) -> None:
-    """Within the log's files a record may still come; beyond them there is none."""
+def test_a_record_above_the_watermark_is_not_yet_visible(built: BuiltStore) -> None:
+    """A later record may appear within the log's files, but not beyond them."""
     built.append("orders", b"seen")
     built.publish()
     hidden = built.append("orders", b"hidden")
@@ -60,7 +60,7 @@ def test_above_the_watermark_is_not_yet_visible(built: BuiltStore) -> None:
     assert bodies_at(reader, hidden.physical_offset) == ["hidden"]
 
 
-def test_a_damaged_record_is_told(built: BuiltStore) -> None:
+def test_a_damaged_record_is_reported(built: BuiltStore) -> None:
     """Its unit points at it, but its body is wrong."""
     record = built.append("orders", b"right")
     built.publish()
@@ -81,7 +81,7 @@ def test_a_deleted_record_is_below_the_logs_minimum(built: BuiltStore) -> None:
     assert caught.value.facts["min_physical_offset"] == built.log_file_size
 
 
-def test_an_id_names_its_store(built: BuiltStore) -> None:
+def test_an_id_of_another_store_is_not_found(built: BuiltStore) -> None:
     """The same position under another host is another store's message."""
     record = built.append("orders", b"mine")
     built.publish()
@@ -94,7 +94,7 @@ def test_an_id_names_its_store(built: BuiltStore) -> None:
         message_of_id(reader, reader.watermark(), other)
 
 
-def test_id_of_a_batch_element_finds_this_message_only(built: BuiltStore) -> None:
+def test_an_id_of_a_batch_element_finds_only_this_message(built: BuiltStore) -> None:
     """A single message has no elements, and a batch none after its last."""
     single = built.append("orders", b"single")
     batch = built.append_batch("batches", [(b"a", {}, 0), (b"b", {"UNIQ_KEY": "u"}, 0), (b"c", {}, 0)])

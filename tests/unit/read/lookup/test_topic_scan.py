@@ -31,7 +31,7 @@ def pages(built: BuiltStore, query: TopicQuery) -> list[list[tuple[int, int]]]:
 
 @pytest.mark.parametrize("limit", [1, 2, 5, 1000])
 @pytest.mark.parametrize("max_bytes", [1, 400, 1 << 20])
-def test_pages_together_are_the_whole_topic(built: BuiltStore, limit: int, max_bytes: int) -> None:
+def test_pages_of_a_topic_scan_hold_all_messages(built: BuiltStore, limit: int, max_bytes: int) -> None:
     """Two queues have very different lengths, and one has a hole; the limits of a page do not matter."""
     expected = []
     for number in range(60):
@@ -60,7 +60,7 @@ def test_a_page_may_end_within_an_inner_batch(built: BuiltStore, limit: int) -> 
     assert [message for page in found for message in page] == expected
 
 
-def test_times_are_inclusive(built: BuiltStore) -> None:
+def test_a_topic_scan_includes_both_times(built: BuiltStore) -> None:
     """Both times are inclusive, with equal times at both ends."""
     times = [100, 100, 105, 110, 110, 111]
     records = [built.append("orders", b"x", queue_id=i % 2, at_ms=time) for i, time in enumerate(times)]

@@ -45,7 +45,7 @@ def as_row(columns: dict[str, Any]) -> dict[str, Any]:
     return {**row, "body": base64.b64encode(columns["body"]).decode()}
 
 
-def test_columns_and_rows_say_the_same(built: BuiltStore) -> None:
+def test_columns_and_rows_have_equal_values(built: BuiltStore) -> None:
     """The properties are of every kind: none, several keys, blanks, duplicates, multi-byte characters."""
     for entries in (
         {},
@@ -69,7 +69,7 @@ def test_columns_and_rows_say_the_same(built: BuiltStore) -> None:
 
 
 @pytest.mark.parametrize("name", SCHEMA.names)
-def test_a_column_alone_is_what_it_is_among_all(built: BuiltStore, name: str) -> None:
+def test_a_single_column_equals_that_column_of_the_full_batch(built: BuiltStore, name: str) -> None:
     """This holds for columns that share work with others, which are then not built."""
     sys_flag, body = next(iter(COMPRESSED.values()))
     built.append("orders", body, {"TAGS": "A", "KEYS": "k1 k2", "UNIQ_KEY": "u", "a": "b"}, sys_flag=sys_flag)
@@ -80,7 +80,7 @@ def test_a_column_alone_is_what_it_is_among_all(built: BuiltStore, name: str) ->
     assert alone.column(name).equals(message_batch(part).column(name))
 
 
-def test_bytes_that_are_no_utf8_are_replaced_alike(built: BuiltStore) -> None:
+def test_invalid_utf8_is_replaced_equally_in_columns_and_rows(built: BuiltStore) -> None:
     """This covers tags, keys and properties; bodies stay as they are."""
     built.append("orders", b"\xff\xfe", properties=b"TAGS\x01\xff\x02KEYS\x01k\xc3\x02a\x01\xe2\x82\x02")
     built.append("orders", b"ok", {"TAGS": "fine"})
@@ -90,7 +90,7 @@ def test_bytes_that_are_no_utf8_are_replaced_alike(built: BuiltStore) -> None:
     assert [as_row(columns) for columns in batch.to_pylist()] == message_rows(part, BodyEncoding.BASE64)
 
 
-def test_elements_of_inner_batches(built: BuiltStore) -> None:
+def test_elements_of_inner_batches_have_their_own_fields(built: BuiltStore) -> None:
     """An element has its own body, flag, properties and CRC, and the record's position, times and hosts."""
     built.append_batch("batches", [(b"one", {"TAGS": "A"}, 5), (b"two", {"UNIQ_KEY": "u2"}, 6)])
     part = part_of(built, "batches")
@@ -135,9 +135,7 @@ def test_compressed_bodies_are_decompressed(built: BuiltStore, kind: str) -> Non
     ],
 )
 @pytest.mark.parametrize("messages", [FEW_MESSAGES, FEW_MESSAGES + 1])
-def test_work_on_each_of_many_messages_is_left_to_a_thread(
-    built: BuiltStore, message: dict[str, Any], messages: int
-) -> None:
+def test_work_on_many_messages_is_refused_in_place(built: BuiltStore, message: dict[str, Any], messages: int) -> None:
     """The work is decompression, replacement of invalid UTF-8, or keys with surrounding blanks."""
     for _ in range(messages):
         built.append("orders", **{"body": b"plain", **message})
@@ -148,7 +146,7 @@ def test_work_on_each_of_many_messages_is_left_to_a_thread(
 
 
 @pytest.mark.parametrize("keys", ["one", "one two"])
-def test_keys_of_some_of_many_messages_need_no_thread(built: BuiltStore, keys: str) -> None:
+def test_keys_of_some_of_many_messages_are_parsed_in_place(built: BuiltStore, keys: str) -> None:
     for number in range(FEW_MESSAGES + 1):
         built.append("orders", b"plain", {"KEYS": keys} if number % 3 else {})
     part = part_of(built, "orders")
@@ -158,7 +156,7 @@ def test_keys_of_some_of_many_messages_need_no_thread(built: BuiltStore, keys: s
 
 
 @pytest.mark.parametrize("size", [FEW_BYTES // 2, FEW_BYTES // 2 + 1])
-def test_a_few_large_bodies_are_decompressed_by_a_thread(size: int) -> None:
+def test_decompression_of_large_bodies_is_refused_in_place(size: int) -> None:
     """A stored megabyte may decompress to a gigabyte."""
     buffer, places, sizes = buffer_of_records([{"body": bytes(size), "sys_flag": 0x001}] * 2)
     rows = message.check_records(buffer, places=places, physical_offsets=places, sizes=sizes)
@@ -169,7 +167,7 @@ def test_a_few_large_bodies_are_decompressed_by_a_thread(size: int) -> None:
         message_batch(part)
 
 
-def test_many_hosts_are_written_by_a_thread(built: BuiltStore) -> None:
+def test_formatting_many_hosts_is_refused_in_place(built: BuiltStore) -> None:
     """Each host is formatted separately."""
     for number in range(FEW_MESSAGES + 1):
         built.append("orders", b"plain", born_host=bytes([127, 0, 0, number, 0, 0, 0, 1]))
@@ -180,7 +178,7 @@ def test_many_hosts_are_written_by_a_thread(built: BuiltStore) -> None:
 
 
 @pytest.mark.parametrize("sys_flag", [0x001, 0x101, 0x201, 0x401])
-def test_a_body_that_cannot_be_decompressed_stays(built: BuiltStore, sys_flag: int) -> None:
+def test_a_body_that_cannot_be_decompressed_is_returned_as_stored(built: BuiltStore, sys_flag: int) -> None:
     """A broken body, or one of an unknown type, is returned as stored, with its flag."""
     built.append("orders", b"nothing of the kind", sys_flag=sys_flag)
     part = part_of(built, "orders")
@@ -200,14 +198,16 @@ def test_a_body_that_cannot_be_decompressed_stays(built: BuiltStore, sys_flag: i
         (BodyEncoding.JSON, b"\xff", "/w==", "base64"),
     ],
 )
-def test_body_encodings(built: BuiltStore, encoding: BodyEncoding, body: bytes, value: str, told: str) -> None:
+def test_bodies_are_encoded_as_requested_or_reported(
+    built: BuiltStore, encoding: BodyEncoding, body: bytes, value: str, told: str
+) -> None:
     """If a body does not fit the requested encoding, the actual encoding is reported."""
     built.append("orders", body)
     row = message_rows(part_of(built, "orders"), encoding)[0]
     assert (row["body"], row["body_encoding"]) == (value, told)
 
 
-def test_a_stream_carries_its_facts(built: BuiltStore) -> None:
+def test_an_arrow_stream_carries_its_metadata(built: BuiltStore) -> None:
     """The facts are present even without messages."""
     with pa.ipc.open_stream(b"".join(arrow_stream([], {"tidemark.next_offset": "7"}))) as reader:
         assert reader.schema.metadata == {b"tidemark.next_offset": b"7"}

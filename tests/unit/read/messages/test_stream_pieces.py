@@ -19,5 +19,5 @@ def test_small_pieces_are_joined_and_large_ones_are_not_copied() -> None:
     assert np.shares_memory(np.frombuffer(second, np.uint8), large)
 
 
-def test_nothing() -> None:
+def test_no_pieces_are_joined_to_none() -> None:
     assert StreamPieces().joined() == []

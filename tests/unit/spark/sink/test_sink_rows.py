@@ -27,7 +27,7 @@ def batches(bodies: Sequence[bytes], cuts: Sequence[int]) -> Iterator[pa.RecordB
 
 
 @given(sizes=st.lists(st.integers(0, 40), max_size=60), data=st.data())
-def test_rows_are_cut_at_the_same_places_however_they_come(sizes: list[int], data: st.DataObject) -> None:
+def test_slices_of_rows_do_not_depend_on_the_batches(sizes: list[int], data: st.DataObject) -> None:
     """Every row comes once, in order; a slice has at most its limit of rows, and ends once it is full."""
     bodies = [bytes([number % 256]) * size for number, size in enumerate(sizes)]
     with pytest.MonkeyPatch.context() as patch:
@@ -50,7 +50,7 @@ _NAME = st.text(st.characters(codec="utf-8", exclude_characters="\x01\x02"), min
 
 
 @given(st.lists(st.none() | st.dictionaries(_NAME, st.none() | _NAME, max_size=3), min_size=1, max_size=8))
-def test_properties_are_written_as_the_log_has_them(rows: list[Mapping[str, str | None] | None]) -> None:
+def test_properties_are_encoded_as_in_the_log(rows: list[Mapping[str, str | None] | None]) -> None:
     """This holds for a slice of an array too; null means no properties."""
     maps = pa.array([None if row is None else list(row.items()) for row in [{}, *rows]], _PROPERTIES)
     table = pa.table({"body": [b"x"] * (len(rows) + 1), "properties": maps}).slice(1)
@@ -61,14 +61,14 @@ def test_properties_are_written_as_the_log_has_them(rows: list[Mapping[str, str 
 
 
 @pytest.mark.parametrize("entries", [{"a": ""}, {"a": "x\x01"}, {"a\x02": "x"}, {"": "x"}, {"KEYS": "k"}])
-def test_properties_that_cannot_be_written_are_refused(entries: dict[str, str]) -> None:
+def test_invalid_properties_are_refused(entries: dict[str, str]) -> None:
     """The error comes before anything is sent."""
     table = pa.table({"body": [b"x"], "properties": pa.array([list(entries.items())], _PROPERTIES)})
     with pytest.raises(PropertiesIllegalError):
         message_table(table, pa.array(["id"]))
 
 
-def test_keys_stand_with_a_space_between_and_none_within() -> None:
+def test_keys_are_joined_with_spaces_and_may_contain_none() -> None:
     """This is the form of KEYS."""
     keys = pa.array([["a", "b"], [], None], pa.list_(pa.string()))
     messages, several = message_table(pa.table({"body": [b"x"] * 3, "keys": keys}), pa.array(["id"] * 3))
@@ -78,7 +78,7 @@ def test_keys_stand_with_a_space_between_and_none_within() -> None:
         message_table(pa.table({"body": [b"x"], "keys": [["a b"]]}), pa.array(["id"]))
 
 
-def test_topics_come_in_the_order_of_their_first_rows() -> None:
+def test_topics_are_written_in_the_order_of_their_first_rows() -> None:
     """Rows of one topic keep their order; a row without a topic is refused; the option overrides the column."""
     table = pa.table({"body": ["1", "2", "3"], "topic": ["b", "a", "b"]})
     parts = [(name, part["body"].to_pylist()) for name, part in by_topic(table, None)]
@@ -97,7 +97,7 @@ def test_topics_come_in_the_order_of_their_first_rows() -> None:
         (["body", "price"], "t", "no column price"),
     ],
 )
-def test_columns_that_are_no_messages_are_told(names: list[str], topic: str | None, told: str) -> None:
+def test_columns_that_do_not_form_messages_are_refused(names: list[str], topic: str | None, told: str) -> None:
     """The error comes when the query is planned."""
     schema = StructType([StructField(name, StringType()) for name in names])
     with pytest.raises(ArgumentIllegalError, match=told):

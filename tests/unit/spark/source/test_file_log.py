@@ -149,13 +149,13 @@ _SPANS = list(itertools.combinations(range(_COUNT + 1), 2))
 # ── topics, queues and bounds ───────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_directory_without_a_store_is_told(tmp_path: Path) -> None:
+def test_a_directory_without_a_store_is_an_error(tmp_path: Path) -> None:
     """A task on another machine may not see the file system."""
     with pytest.raises(CorruptStoreError, match="nowhere"):
         FileLog(tmp_path / "nowhere")
 
 
-def test_topics_and_queues_are_the_stores(store: BuiltStore) -> None:
+def test_topics_and_queues_are_those_of_the_store(store: BuiltStore) -> None:
     """They are sorted, and include queues without messages."""
     log = FileLog(store.root)
     assert log.topics() == ["batches", "orders"]
@@ -170,7 +170,7 @@ def test_topics_and_queues_are_the_stores(store: BuiltStore) -> None:
     [(TopicQueue("nope", 0), TopicNotFoundError), (TopicQueue("orders", 2), QueueIllegalError)],
     ids=["topic", "queue"],
 )
-def test_what_does_not_exist_is_an_error(store: BuiltStore, queue: TopicQueue, error: type[StoreError]) -> None:
+def test_a_missing_topic_or_queue_is_an_error(store: BuiltStore, queue: TopicQueue, error: type[StoreError]) -> None:
     """Every call raises it."""
     log = FileLog(store.root)
     with pytest.raises(error):
@@ -189,7 +189,7 @@ def test_an_unknown_topic_has_no_queues(store: BuiltStore) -> None:
         FileLog(store.root).queue_ids("nope")
 
 
-def test_bounds_are_what_may_be_read(built: Built) -> None:
+def test_bounds_cover_published_messages(built: Built) -> None:
     """Unpublished messages do not count; later published ones are seen at once."""
     log = FileLog(built.store.root)
     assert log.bounds(built.queue) == (0, _COUNT)
@@ -197,7 +197,7 @@ def test_bounds_are_what_may_be_read(built: Built) -> None:
     assert log.bounds(built.queue) == (0, _COUNT + 3)
 
 
-def test_a_store_that_is_indexed_for_the_first_time_is_noticed(tmp_path: Path) -> None:
+def test_a_first_publication_is_noticed(tmp_path: Path) -> None:
     """It is noticed at once, because a waiting reader looks again."""
     store = BuiltStore(tmp_path / "store", marked=False)
     store.topic("orders")
@@ -210,7 +210,7 @@ def test_a_store_that_is_indexed_for_the_first_time_is_noticed(tmp_path: Path) -
     marks.close()
 
 
-def test_bounds_begin_behind_what_was_deleted(store: BuiltStore) -> None:
+def test_bounds_begin_after_deleted_messages(store: BuiltStore) -> None:
     """The messages in the first log file are gone with it."""
     records = [store.append("orders", bytes(4000)) for _ in range(40)]
     store.publish()
@@ -224,7 +224,7 @@ def test_bounds_begin_behind_what_was_deleted(store: BuiltStore) -> None:
 # ── offsets by time ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_time_is_that_of_the_first_message_stored_then_or_later(built: Built) -> None:
+def test_an_offset_by_time_is_the_first_message_at_or_after_it(built: Built) -> None:
     """Every millisecond is tried; the messages of an inner batch have one store time."""
     log = FileLog(built.store.root)
     times = [(record.written.store_timestamp, record.offsets.start) for record in built.records]
@@ -246,7 +246,7 @@ def test_pages_hold_exactly_the_messages_of_a_range(built: Built) -> None:
 
 @pytest.mark.usefixtures("limits")
 @pytest.mark.parametrize("tags", [["A"], ["B", "C"], ["C", "nope"], ["nope"]], ids=str)
-def test_pages_hold_messages_with_a_wanted_tag(built: Built, tags: list[str]) -> None:
+def test_pages_hold_messages_with_a_requested_tag(built: Built, tags: list[str]) -> None:
     """Tags are matched message by message, also in an inner batch."""
     log = FileLog(built.store.root)
     for start, end in _SPANS:
@@ -264,7 +264,7 @@ def test_the_last_page_reaches_the_end_of_the_range(built: Built) -> None:
 
 
 @pytest.mark.parametrize("least", [2, 3, 5, _COUNT])
-def test_cut_ranges_hold_together_what_the_queue_holds(built: Built, least: int) -> None:
+def test_split_ranges_cover_the_whole_queue(built: Built, least: int) -> None:
     """The cuts may be within inner batches."""
     log = FileLog(built.store.root)
     parts = split([QueueRange(*built.queue, 0, _COUNT)], least)
@@ -280,7 +280,7 @@ def test_an_empty_range_has_no_page(built: Built) -> None:
 
 
 @pytest.mark.usefixtures("limits")
-def test_damage_is_told_once_and_the_rest_is_read(built: Built) -> None:
+def test_damage_is_reported_once_and_the_rest_is_read(built: Built) -> None:
     """It is reported by reason and queue offset: a damaged inner batch loses all its messages."""
     damaged = built.records[3]
     built.store.write_log(damaged.written.physical_offset + 88, b"\xff")
@@ -292,7 +292,7 @@ def test_damage_is_told_once_and_the_rest_is_read(built: Built) -> None:
 
 
 @pytest.mark.parametrize("tags", [None, "AB", "B"])
-def test_damage_outside_the_range_is_not_told(built: Built, tags: str | None) -> None:
+def test_damage_outside_the_range_is_not_reported(built: Built, tags: str | None) -> None:
     """Damage before the start and at the end is ignored, with and without tags."""
     log = FileLog(built.store.root)
     first, *_, last = built.records
@@ -303,7 +303,7 @@ def test_damage_outside_the_range_is_not_told(built: Built, tags: str | None) ->
     assert read(log, built.queue, inside.start, inside.stop, tags) == expected
 
 
-def test_messages_that_are_gone_are_an_error(store: BuiltStore) -> None:
+def test_deleted_messages_are_an_error(store: BuiltStore) -> None:
     """The error has the queue's new beginning; from there on all messages are read."""
     for offset in range(40):
         store.append("orders", bytes([offset]) * 4000)
@@ -319,7 +319,9 @@ def test_messages_that_are_gone_are_an_error(store: BuiltStore) -> None:
 
 
 @pytest.mark.parametrize("left", ["nothing", "a mount point"])
-def test_a_store_that_vanishes_between_pages_is_told(built: Built, monkeypatch: pytest.MonkeyPatch, left: str) -> None:
+def test_a_store_that_vanishes_between_pages_is_an_error(
+    built: Built, monkeypatch: pytest.MonkeyPatch, left: str
+) -> None:
     """It is not a loss that may be skipped, whichever files are open, and no read waits for the store to return."""
     monkeypatch.setattr(file_log, "_BATCH_MESSAGES", 1)
     root = built.store.root
@@ -332,7 +334,7 @@ def test_a_store_that_vanishes_between_pages_is_told(built: Built, monkeypatch: 
         list(pages)
 
 
-def test_a_mount_point_without_a_store_is_told(built: Built) -> None:
+def test_a_mount_point_without_a_store_is_an_error(built: Built) -> None:
     """The task's machine does not see the driver's file system."""
     root = built.store.root
     root.rename(root.with_name("away"))
@@ -341,7 +343,7 @@ def test_a_mount_point_without_a_store_is_told(built: Built) -> None:
         list(FileLog(root).pages(built.queue, 0, _COUNT, tags=None))
 
 
-def test_messages_that_go_away_between_pages_are_an_error(store: BuiltStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_messages_deleted_between_pages_are_an_error(store: BuiltStore, monkeypatch: pytest.MonkeyPatch) -> None:
     """Earlier pages stay valid."""
     monkeypatch.setattr(file_log, "_BATCH_MESSAGES", 5)
     for _ in range(40):
@@ -369,9 +371,7 @@ def test_a_file_that_is_missing_in_the_middle_of_the_log_is_damage(tmp_path: Pat
 
 
 @pytest.mark.parametrize("times", [1, 4])
-def test_files_that_expire_during_a_look_are_looked_for_again(
-    built: Built, monkeypatch: pytest.MonkeyPatch, times: int
-) -> None:
+def test_a_read_whose_queue_files_expire_is_retried(built: Built, monkeypatch: pytest.MonkeyPatch, times: int) -> None:
     """The queue then has new bounds, and usually the requested range is still within them."""
     failures = iter(range(times))
 
@@ -384,7 +384,7 @@ def test_files_that_expire_during_a_look_are_looked_for_again(
     assert read(FileLog(built.store.root), built.queue, 0, _COUNT) == written(range(_COUNT))
 
 
-def test_files_that_stay_away_are_a_loss(built: Built, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_queue_files_that_stay_missing_are_a_loss(built: Built, monkeypatch: pytest.MonkeyPatch) -> None:
     """The number of retries is limited."""
 
     def failing(*arguments: Any) -> PullResult:
@@ -396,7 +396,7 @@ def test_files_that_stay_away_are_a_loss(built: Built, monkeypatch: pytest.Monke
 
 
 @pytest.mark.usefixtures("limits")
-def test_a_hole_in_a_queue_is_stepped_over(store: BuiltStore) -> None:
+def test_a_hole_in_a_queue_is_skipped(store: BuiltStore) -> None:
     """Pre-blank units are no messages, wherever a range begins and ends."""
     append_singles(store, range(3))
     store.write_units("orders", 0, 3, PRE_BLANK * 4)
@@ -425,7 +425,7 @@ def test_missing_file_of_a_queue_is_reported_as_damage(store: BuiltStore, span: 
 
 
 @pytest.mark.parametrize("span", [(10, _COUNT + 2), (_COUNT, _COUNT + 2), (_COUNT + 1, _COUNT + 2)], ids=str)
-def test_a_range_beyond_what_may_be_read_is_an_error(built: Built, span: tuple[int, int]) -> None:
+def test_a_range_beyond_the_readable_end_is_an_error(built: Built, span: tuple[int, int]) -> None:
     """Messages that a stream had seen are missing: the store went back, or this machine sees an older state."""
     with pytest.raises(OffsetOutOfRangeError):
         list(FileLog(built.store.root).pages(built.queue, *span, tags=None))
@@ -445,7 +445,7 @@ def end_by_sum(records: list[Record], start: int, end: int, max_bytes: int) -> i
 
 
 @pytest.mark.parametrize("at_once", [1, 2, 65_536])
-def test_an_end_within_bytes_is_that_of_the_sum_of_sizes(
+def test_end_within_returns_the_offset_by_the_sum_of_sizes(
     built: Built, monkeypatch: pytest.MonkeyPatch, at_once: int
 ) -> None:
     """Each start, end and number of records is tried, to the byte, with any number of units examined together."""
@@ -459,7 +459,7 @@ def test_an_end_within_bytes_is_that_of_the_sum_of_sizes(
                 assert log.end_within(built.queue, start, end, max_bytes) == expected
 
 
-def test_a_missing_file_has_no_bytes(store: BuiltStore) -> None:
+def test_a_missing_queue_file_counts_no_bytes(store: BuiltStore) -> None:
     """The messages after it count as if they came next."""
     records = append_singles(store, range(160))
     store.publish()
@@ -472,7 +472,7 @@ def test_a_missing_file_has_no_bytes(store: BuiltStore) -> None:
     assert log.end_within(_ORDERS, 60, 70, 1_000_000) == 70
 
 
-def test_a_hole_has_no_bytes(store: BuiltStore) -> None:
+def test_a_hole_counts_no_bytes(store: BuiltStore) -> None:
     """A stream must pass it, and must not take it for a message."""
     records = append_singles(store, range(3))
     store.write_units("orders", 0, 3, PRE_BLANK * 4)
@@ -486,7 +486,7 @@ def test_a_hole_has_no_bytes(store: BuiltStore) -> None:
 
 
 @pytest.mark.parametrize(("end", "expected"), [(70, 70), (100, 100), (110, 100)])
-def test_what_lies_in_a_missing_file_costs_nothing(store: BuiltStore, end: int, expected: int) -> None:
+def test_messages_in_a_missing_queue_file_count_no_bytes(store: BuiltStore, end: int, expected: int) -> None:
     """However few bytes are left, the range reaches the file after it."""
     append_singles(store, range(160))
     store.publish()
@@ -511,7 +511,7 @@ def watermarks(monkeypatch: pytest.MonkeyPatch, *seen: tuple[int, int]) -> list[
     return answered
 
 
-def test_settling_waits_for_what_was_committed_when_it_began(
+def test_settle_waits_for_messages_committed_before_the_call(
     store: BuiltStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It does not wait for later commits of a busy writer."""
@@ -520,7 +520,7 @@ def test_settling_waits_for_what_was_committed_when_it_began(
     assert answered[-1].physical_offset == 30
 
 
-def test_settling_ends_after_a_while(store: BuiltStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_settle_ends_at_its_limit(store: BuiltStore, monkeypatch: pytest.MonkeyPatch) -> None:
     """A stopped pipeline must not block a query for ever."""
     monkeypatch.setattr(file_log, "SETTLE_S", 0.01)
     answered = watermarks(monkeypatch, (10, 30))
@@ -528,7 +528,7 @@ def test_settling_ends_after_a_while(store: BuiltStore, monkeypatch: pytest.Monk
     assert answered[-1].physical_offset == 10
 
 
-def test_nothing_waits_where_all_may_be_read(store: BuiltStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_settle_does_not_wait_if_everything_is_readable(store: BuiltStore, monkeypatch: pytest.MonkeyPatch) -> None:
     """This includes a store without a writer."""
     monkeypatch.setattr(visible, "_LOOK_S", 1000.0)
     append_singles(store, range(3))

@@ -34,7 +34,7 @@ def parse(*bodies: bytes, ddl: str = _SCHEMA) -> list[dict[str, Any] | None]:
     return [row and {name: value for name, value in row.items() if value is not None} for row in rows.to_pylist()]
 
 
-def test_fields_are_columns() -> None:
+def test_json_fields_become_columns() -> None:
     """A missing field is null, an additional one is ignored, and line breaks do not matter."""
     pretty = json.dumps(
         {"a": 1, "o": {"x": 2, "y": ["2013-01-02", None], "z": {}}, "l": [None, 3], "q": [{}]}, indent=2
@@ -48,7 +48,7 @@ def test_fields_are_columns() -> None:
     ]
 
 
-def test_times_are_utc_unless_they_say_otherwise() -> None:
+def test_json_times_without_a_zone_are_utc() -> None:
     """Dates are times too."""
     texts = [b"2013-01-01", b"2013-01-01 05:06:07", b"2013-01-01T05:06:07.25Z", b"2013-01-01T05:06:07+02:00"]
     rows = parse(*[b'{"t": "%s"}' % text for text in texts])
@@ -71,19 +71,19 @@ _WRONG = [
 
 
 @pytest.mark.parametrize("body", _WRONG, ids=repr)
-def test_a_body_that_is_wrong_is_null_alone(body: bytes) -> None:
+def test_an_invalid_body_is_null_and_does_not_affect_others(body: bytes) -> None:
     """Its neighbours keep their values, and it gets none of theirs."""
     assert parse(body) == [None]
     assert parse(b'{"a": 1}', body, b'{"a": 2}') == [{"a": 1}, None, {"a": 2}]
 
 
-def test_parts_of_an_object_are_none_together() -> None:
+def test_parts_of_an_object_in_several_bodies_are_null() -> None:
     """Two bodies may form one object, or one body two, so that the counts match."""
     assert parse(b'{"z": {"a": 1}', b', "a": 2}', b"{}{}", b'{"a": 3}') == [None, None, None, {"a": 3}]
     assert parse(b'{"z":', b'{"a": 1}}', b'{"a": 3}') == [None, None, {"a": 3}]
 
 
-def test_a_brace_in_a_text_is_none() -> None:
+def test_a_brace_in_a_string_does_not_end_an_object() -> None:
     """Such a body looks as if more followed after its end."""
     assert parse(b'{"s": "} null"}', b'{"s": "{} {"}') == [{"s": "} null"}, {"s": "{} {"}]
 
@@ -108,7 +108,7 @@ _ROWS = st.fixed_dictionaries(
     ascii_only=st.booleans(),
     offset=st.integers(0, 3),
 )
-def test_objects_of_the_schema_are_read_as_they_are(
+def test_objects_of_the_schema_are_read_unchanged(
     rows: list[dict[str, Any]], indent: int | None, ascii_only: bool, offset: int
 ) -> None:
     """Texts may have any content, and the batch may be a slice."""
@@ -129,7 +129,7 @@ def _mutated(draw: st.DrawFn) -> bytes:
 
 
 @given(bodies=st.lists(_mutated() | _TEXT | st.binary(max_size=6) | st.sampled_from(_WRONG), max_size=8))
-def test_what_a_body_gives_depends_on_it_alone(bodies: list[bytes]) -> None:
+def test_the_result_of_a_body_depends_only_on_it(bodies: list[bytes]) -> None:
     """Neighbours may be broken in any way; a body that Python's parser does not accept as an object is null."""
     together = parse(*bodies)
     assert together == [row for body in bodies for row in parse(body)]
@@ -141,18 +141,18 @@ def test_what_a_body_gives_depends_on_it_alone(bodies: list[bytes]) -> None:
         assert is_object or row is None
 
 
-def test_much_at_once_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_batches_of_bodies_are_parsed_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Arrow accepts at most 2 GiB."""
     monkeypatch.setattr(json_bodies, "_MOST_BYTES", 100)
     assert parse(*[b'{"a": %d}' % number for number in range(100)]) == [{"a": number} for number in range(100)]
 
 
-def test_no_body_is_no_row() -> None:
+def test_no_bodies_give_no_rows() -> None:
     """The empty result has the right type."""
     assert parse() == []
 
 
-def test_texts_of_what_is_wrong_are_kept() -> None:
+def test_the_texts_of_invalid_bodies_are_kept() -> None:
     """Other texts are not kept."""
     bodies = pa.array([b"{}", b"x\xff", b""], pa.binary())
     assert texts_of_nulls(bodies, parser().parse(bodies)).to_pylist() == [None, "x\ufffd", ""]

@@ -31,7 +31,7 @@ def log_with(places: dict[TopicQueue, list[int]]) -> FakeLog:
     )
 
 
-def test_ranges_have_their_places_or_are_left_out() -> None:
+def test_ranges_get_the_offsets_of_a_key_or_are_omitted() -> None:
     """The places include messages with another key, but none outside of the range."""
     log = log_with({TopicQueue("orders", 0): [20, 90], TopicQueue("orders", 1): [0, 40], TopicQueue("events", 0): []})
     assert with_places(_WHOLE, log, "k", most=100) == [
@@ -40,7 +40,7 @@ def test_ranges_have_their_places_or_are_left_out() -> None:
     ]
 
 
-def test_where_it_is_not_known_ranges_stay_whole() -> None:
+def test_ranges_stay_whole_without_known_offsets() -> None:
     """Only one topic has too many places; the other's ranges are reduced."""
     log = log_with({TopicQueue("orders", 0): [0, 20, 30]})
     assert with_places(_WHOLE, log, "k", most=3) == [*_WHOLE[:2], replace(_WHOLE[2], places=(10, 80))]
@@ -49,7 +49,7 @@ def test_where_it_is_not_known_ranges_stay_whole() -> None:
 
 
 @given(places=st.lists(st.integers(0, 3000), unique=True).map(sorted))
-def test_places_that_are_near_are_read_together(places: list[int]) -> None:
+def test_nearby_offsets_are_read_together(places: list[int]) -> None:
     """All of them are read once, in order; a gap of more than 64 is skipped."""
     spans = QueueRange("orders", 0, 0, 3001, tuple(places)).spans
     assert [place for start, end in spans for place in places if start <= place < end] == places
@@ -57,8 +57,8 @@ def test_places_that_are_near_are_read_together(places: list[int]) -> None:
     assert all(later - end >= 64 for (_, end), (later, _) in itertools.pairwise(spans))
 
 
-def test_a_range_with_places_is_not_cut() -> None:
-    """The others are."""
+def test_a_range_with_key_offsets_is_not_split() -> None:
+    """Ranges without key offsets are split."""
     told = replace(_WHOLE[0], places=(1, 99))
     parts = split([told, _WHOLE[2]], 4)
     assert parts[0] == told

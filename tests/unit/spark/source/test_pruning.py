@@ -140,7 +140,7 @@ def _logs(draw: st.DrawFn) -> tuple[FakeLog, int]:
 
 
 @given(made=_logs(), filters=st.lists(_filters(), max_size=4), cut=st.tuples(st.integers(0, 3), st.integers(0, 3)))
-def test_no_message_that_is_wanted_is_left_out(
+def test_pruning_omits_no_matching_message(
     made: tuple[FakeLog, int], filters: list[Filter], cut: tuple[int, int]
 ) -> None:
     """Every message of a range for which all filters are true is in the reduced range, and carries a requested tag."""
@@ -197,7 +197,7 @@ def name_of(value: object) -> str:
     ],
     ids=name_of,
 )
-def test_a_range_is_as_short_as_a_filter_allows(one: Filter, offsets: tuple[int, int] | None) -> None:
+def test_pruning_reduces_a_range_to_the_filter(one: Filter, offsets: tuple[int, int] | None) -> None:
     """Clocks are never set back."""
     assert left(one) == offsets
 
@@ -212,7 +212,7 @@ def test_a_range_is_as_short_as_a_filter_allows(one: Filter, offsets: tuple[int,
     ],
     ids=name_of,
 )
-def test_a_message_beside_a_part_of_a_millisecond_is_kept(one: Filter, offset: int) -> None:
+def test_a_message_next_to_a_fractional_millisecond_is_kept(one: Filter, offset: int) -> None:
     """Stores have milliseconds, Spark has microseconds."""
     found = left(one)
     assert found is not None
@@ -220,7 +220,7 @@ def test_a_message_beside_a_part_of_a_millisecond_is_kept(one: Filter, offset: i
 
 
 @pytest.mark.parametrize("store_ms", [0, 1, 1001, 543_456_791, _FIRST_MS + 1, 4_102_444_800_007])
-def test_a_time_is_found_to_the_millisecond(store_ms: int) -> None:
+def test_a_time_filter_is_exact_to_the_millisecond(store_ms: int) -> None:
     """The binary form of the fraction of a second does not matter."""
     log = FakeLog({_QUEUE: [FakeMessage(0, store_ms - 1), FakeMessage(1, store_ms), FakeMessage(2, store_ms + 1)]})
     wanted = Wanted().and_filters([EqualTo(("store_timestamp",), at(store_ms))])
@@ -232,14 +232,14 @@ def test_a_time_without_a_zone_is_utc() -> None:
     assert left(EqualTo(("store_timestamp",), at(_FIRST_MS + 3).replace(tzinfo=None))) == (13, 14)
 
 
-def test_ranges_of_time_are_wider_by_the_slack() -> None:
+def test_time_ranges_are_widened_by_the_slack() -> None:
     """Both sides are wider; a range of offsets stays as it is."""
     assert left(EqualTo(("store_timestamp",), at(_FIRST_MS + 5)), slack_ms=2) == (13, 18)
     assert left(EqualTo(("queue_offset",), 13), slack_ms=2) == (13, 14)
 
 
 @pytest.mark.parametrize("halving", [False, True])
-def test_a_clock_that_was_set_back_within_the_slack_loses_nothing(*, halving: bool) -> None:
+def test_a_clock_set_back_within_the_slack_loses_no_message(*, halving: bool) -> None:
     """Messages 2 and 3 have earlier times than message 1."""
     times = [0, 10, 6, 7, 20]
     log = FakeLog({_QUEUE: [FakeMessage(offset, time) for offset, time in enumerate(times)]}, halving=halving)
@@ -262,7 +262,7 @@ def test_a_clock_that_was_set_back_within_the_slack_loses_nothing(*, halving: bo
     ],
     ids=name_of,
 )
-def test_queues_that_are_not_wanted_are_left_out(one: Filter, kept: set[tuple[str, int]]) -> None:
+def test_queues_excluded_by_filters_are_omitted(one: Filter, kept: set[tuple[str, int]]) -> None:
     """They are excluded completely, and without a look at the log."""
     wanted = Wanted().and_filters([one])
     queues = [TopicQueue(topic, queue_id) for topic in "ab" for queue_id in range(2)]
@@ -286,7 +286,7 @@ def test_queues_that_are_not_wanted_are_left_out(one: Filter, kept: set[tuple[st
     ],
     ids=name_of,
 )
-def test_tags_are_asked_for_where_a_subscription_can_name_them(one: Filter, tags: set[str] | None) -> None:
+def test_tag_filters_are_pushed_down_if_a_subscription_can_name_them(one: Filter, tags: set[str] | None) -> None:
     """Otherwise all messages are read, and Spark filters them."""
     assert Wanted().and_filters([one]).tags == tags
 
@@ -313,7 +313,7 @@ def test_tags_are_asked_for_where_a_subscription_can_name_them(one: Filter, tags
     ],
     ids=name_of,
 )
-def test_another_filter_is_sparks_alone(one: Filter) -> None:
+def test_other_filters_are_left_to_spark(one: Filter) -> None:
     """Nothing is excluded for it."""
     assert Wanted().and_filters([one]) == Wanted()
     assert left(one) == (10, 20)
@@ -336,20 +336,20 @@ def test_another_filter_is_sparks_alone(one: Filter) -> None:
     ],
     ids=["topics", "another topic", "queue lists", "queues", "offsets", "single offsets", "times", "tags"],
 )
-def test_filters_that_contradict_each_other_leave_nothing(filters: list[Filter]) -> None:
+def test_contradictory_filters_leave_no_range(filters: list[Filter]) -> None:
     """The order does not matter."""
     assert left(*filters) is None
     assert left(*reversed(filters)) is None
 
 
-def test_filters_narrow_what_options_have_left() -> None:
+def test_tag_filters_are_intersected_with_the_tag_option() -> None:
     """The option's tags are intersected with the filter's."""
     given_tags = Wanted(tags=frozenset({"A", "B"}))
     assert given_tags.and_filters([In(("tag",), ("B", "C"))]).tags == frozenset({"B"})
     assert given_tags.and_filters([]).tags == frozenset({"A", "B"})
 
 
-def test_without_filters_all_is_wanted() -> None:
+def test_without_filters_everything_is_read() -> None:
     """An empty log gives an empty result."""
     assert left() == (10, 20)
     assert Wanted().of_range(QueueRange("a", 0, 5, 5), FakeLog({_QUEUE: []}), slack_ms=0) is None
@@ -363,7 +363,7 @@ def test_without_filters_all_is_wanted() -> None:
     ],
     ids=["offset", "time"],
 )
-def test_null_in_a_list_is_equal_to_nothing(one: Filter, offsets: tuple[int, int]) -> None:
+def test_null_in_an_in_list_matches_nothing(one: Filter, offsets: tuple[int, int]) -> None:
     """`queue_offset IN (12, NULL)` is true only for offset 12."""
     found = left(one)
     assert found is not None

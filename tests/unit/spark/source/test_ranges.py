@@ -22,7 +22,7 @@ def _ranges(draw: st.DrawFn) -> list[QueueRange]:
 
 
 @given(ranges=_ranges(), least=st.none() | st.integers(1, 80))
-def test_cut_ranges_hold_what_the_whole_ones_held(ranges: list[QueueRange], least: int | None) -> None:
+def test_split_ranges_cover_the_original_ranges(ranges: list[QueueRange], least: int | None) -> None:
     """There is no gap, overlap or empty range; each queue's are in order, and their lengths differ by at most one."""
     parts = split(ranges, least)
     assert all(part.count > 0 for part in parts)
@@ -36,20 +36,20 @@ def test_cut_ranges_hold_what_the_whole_ones_held(ranges: list[QueueRange], leas
 
 
 @given(ranges=_ranges(), least=st.integers(1, 80))
-def test_there_are_as_many_ranges_as_are_wanted(ranges: list[QueueRange], least: int) -> None:
+def test_split_returns_at_least_the_requested_number_of_ranges(ranges: list[QueueRange], least: int) -> None:
     """If there are fewer messages, there is one range for each."""
     assert len(split(ranges, least)) >= min(least, sum(whole.count for whole in ranges))
 
 
 @given(ranges=_ranges())
-def test_nothing_is_cut_unasked(ranges: list[QueueRange]) -> None:
+def test_ranges_are_not_split_without_need(ranges: list[QueueRange]) -> None:
     """Each queue with messages has one range, even if that is already the requested number."""
     filled = [whole for whole in ranges if whole.count]
     assert split(ranges, None) == filled
     assert split(ranges, max(1, len(filled))) == filled
 
 
-def test_a_long_queue_is_cut_more_often() -> None:
+def test_a_long_queue_is_split_more_often() -> None:
     """The numbers are proportional, as in Kafka's connector."""
     ranges = [QueueRange("orders", 0, 50, 150), QueueRange("orders", 1, 0, 300)]
     expected = [("orders", 0, 50, 150), ("orders", 1, 0, 100), ("orders", 1, 100, 200), ("orders", 1, 200, 300)]
@@ -57,19 +57,19 @@ def test_a_long_queue_is_cut_more_often() -> None:
 
 
 @pytest.mark.parametrize("least", [None, 1, 7])
-def test_nothing_is_cut_into_nothing(least: int | None) -> None:
+def test_empty_ranges_are_split_into_none(least: int | None) -> None:
     """This covers no ranges and empty ranges."""
     assert split([], least) == []
     assert split([QueueRange("orders", 0, 7, 7)], least) == []
 
 
-def test_a_range_knows_its_queue_and_length() -> None:
+def test_a_range_has_its_queue_and_length() -> None:
     """Its end is exclusive."""
     one = QueueRange("orders", 2, 10, 15)
     assert (one.queue, one.count) == (TopicQueue("orders", 2), 5)
 
 
-def test_a_range_travels_to_a_task() -> None:
+def test_a_task_with_ranges_can_be_pickled() -> None:
     """Spark pickles partitions."""
     one = Task((QueueRange("orders", 2, 10, 15),))
     assert pickle.loads(pickle.dumps(one)) == one

@@ -70,7 +70,7 @@ def expire_at(log: FakeLog, offset: int, below: int) -> None:
 # ── existing messages ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_page_is_a_batch_of_sparks_columns(log: FakeLog) -> None:
+def test_a_page_becomes_a_batch_of_spark_columns(log: FakeLog) -> None:
     """Each row has the queue's name."""
     batches = list(opened(log, QueueRange("orders", 0, 3, 8)))
     assert [batch.column("queue_offset").to_pylist() for batch in batches] == [[3, 4], [5, 6], [7]]
@@ -79,20 +79,20 @@ def test_a_page_is_a_batch_of_sparks_columns(log: FakeLog) -> None:
     assert [row["body"] for batch in batches for row in batch.to_pylist()] == [b"m3", b"m4", b"m5", b"m6", b"m7"]
 
 
-def test_an_empty_range_is_no_batch(log: FakeLog) -> None:
+def test_an_empty_range_gives_no_batch(log: FakeLog) -> None:
     """Spark gets an empty batch if nothing else is read."""
     assert list(opened(log, QueueRange("orders", 0, 4, 4))) == []
     assert log.closed == 1
 
 
-def test_only_wanted_tags_are_read() -> None:
+def test_only_requested_tags_are_read() -> None:
     """A page without matching messages gives no batch."""
     log = FakeLog({_QUEUE: [FakeMessage(offset, tag="A" if offset in (2, 7) else "B") for offset in range(10)]})
     assert [batch.num_rows for batch in opened(log, _WHOLE, tags=frozenset({"A", "C"}))] == [1, 1]
     assert read(log, tags=frozenset({"A", "C"})) == [2, 7]
 
 
-def test_only_messages_that_carry_the_key_are_read() -> None:
+def test_only_messages_with_the_key_are_read() -> None:
     """The whole key must match; a page without matching messages gives no batch."""
     keys = [("k1",), ("k2",), ("k", "k3"), (), ("k11",), ("k3", "k1"), (), ("k1", "k1"), (), ()]
     log = FakeLog({_QUEUE: [FakeMessage(offset, keys=own) for offset, own in enumerate(keys)]})
@@ -113,7 +113,7 @@ def test_a_damaged_record_is_an_error(log: FakeLog) -> None:
         next(batches)
 
 
-def test_a_damaged_record_may_be_left_out_with_a_warning(log: FakeLog, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_damaged_record_may_be_skipped_with_a_warning(log: FakeLog, caplog: pytest.LogCaptureFixture) -> None:
     """A page may contain nothing else; failOnDataLoss does not matter."""
     log.damaged = frozenset({0, 5, 6, 7})
     with caplog.at_level(logging.WARNING):
@@ -123,7 +123,7 @@ def test_a_damaged_record_may_be_left_out_with_a_warning(log: FakeLog, caplog: p
     assert all(any(f"queue offset {offset}" in one for one in told) for offset in (0, 5, 6, 7))
 
 
-def test_damage_beyond_the_range_is_none(log: FakeLog) -> None:
+def test_damage_beyond_the_range_is_ignored(log: FakeLog) -> None:
     """Another task reports it."""
     log.damaged = frozenset({2, 7})
     assert read(log, QueueRange("orders", 0, 3, 7)) == [3, 4, 5, 6]
@@ -133,7 +133,7 @@ def test_damage_beyond_the_range_is_none(log: FakeLog) -> None:
 
 
 @pytest.mark.parametrize("offset", [0, 4])
-def test_messages_that_are_gone_are_an_error(log: FakeLog, offset: int) -> None:
+def test_deleted_messages_are_an_error(log: FakeLog, offset: int) -> None:
     """The loss may be at the beginning or in the middle of the range."""
     expire_at(log, offset, below=7)
     with pytest.raises(OffsetTooSmallError):
@@ -147,7 +147,9 @@ def test_messages_that_are_gone_are_an_error(log: FakeLog, offset: int) -> None:
     offset=st.integers(0, 12),
     below=st.integers(0, 11),
 )
-def test_what_is_not_gone_is_read_once(page_size: int, cut: tuple[int, int], offset: int, below: int) -> None:
+def test_existing_messages_are_read_once_after_a_loss(
+    page_size: int, cut: tuple[int, int], offset: int, below: int
+) -> None:
     """With failOnDataLoss=false, all earlier pages and all remaining messages are read once and in order."""
     log = FakeLog({_QUEUE: run_of(0, 12)}, page_size=page_size)
     expire_at(log, offset, below)
@@ -157,7 +159,7 @@ def test_what_is_not_gone_is_read_once(page_size: int, cut: tuple[int, int], off
     assert read(log, QueueRange("orders", 0, start, end), _SLOPPY) == [n for n in range(start, end) if n not in lost]
 
 
-def test_nothing_is_read_twice_where_a_loss_shows_no_new_beginning(log: FakeLog) -> None:
+def test_no_message_is_read_twice_after_a_loss_without_new_bounds(log: FakeLog) -> None:
     """A queue's file may be away for a moment; the rest is read, and reading ends."""
     failed: list[int] = []
 
@@ -172,7 +174,7 @@ def test_nothing_is_read_twice_where_a_loss_shows_no_new_beginning(log: FakeLog)
     assert set(found) | {4} == set(range(10))
 
 
-def test_a_loss_that_is_passed_over_is_told(log: FakeLog, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_skipped_loss_is_logged(log: FakeLog, caplog: pytest.LogCaptureFixture) -> None:
     """There are two warnings if messages expire twice."""
 
     def lose(begin: int) -> None:
@@ -184,8 +186,8 @@ def test_a_loss_that_is_passed_over_is_told(log: FakeLog, caplog: pytest.LogCapt
     assert len([record for record in caplog.records if "failOnDataLoss" in record.getMessage()]) == 2
 
 
-def test_a_topic_that_goes_away_ends_the_range(log: FakeLog) -> None:
-    """It is an error, or with failOnDataLoss=false the end of the range."""
+def test_a_deleted_topic_ends_the_range(log: FakeLog) -> None:
+    """The deletion is an error, or with failOnDataLoss=false the end of the range."""
 
     def delete(begin: int) -> None:
         if begin == 4:
@@ -206,7 +208,7 @@ def test_a_range_beyond_the_queues_end_is_a_loss(log: FakeLog) -> None:
     assert read(log, QueueRange("orders", 0, 7, 12), _SLOPPY) == [7, 8, 9]
 
 
-def test_a_log_that_does_not_answer_is_an_error_always(log: FakeLog) -> None:
+def test_an_unavailable_log_is_always_an_error(log: FakeLog) -> None:
     """It is no loss: Spark tries the task again."""
 
     def fail(begin: int) -> None:
@@ -219,7 +221,7 @@ def test_a_log_that_does_not_answer_is_an_error_always(log: FakeLog) -> None:
     assert log.closed == 1
 
 
-def test_a_topic_that_goes_away_after_its_first_messages_ends_the_range(log: FakeLog) -> None:
+def test_a_topic_deleted_after_a_loss_ends_the_range(log: FakeLog) -> None:
     """After a loss the queue's bounds are read again, and the queue is gone by then."""
 
     def delete(begin: int) -> None:
@@ -234,14 +236,14 @@ def test_a_topic_that_goes_away_after_its_first_messages_ends_the_range(log: Fak
 # ── the log is closed ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_the_log_is_closed_once_all_is_read(log: FakeLog) -> None:
+def test_the_log_is_closed_after_the_last_batch(log: FakeLog) -> None:
     """It is not closed before."""
     batches = opened(log, _WHOLE)
     assert (len(next(batches)), log.closed) == (2, 0)
     assert (len(list(batches)), log.closed) == (4, 1)
 
 
-def test_the_log_is_closed_when_nobody_reads_on(log: FakeLog) -> None:
+def test_the_log_is_closed_when_the_reader_stops(log: FakeLog) -> None:
     """`limit` does this."""
     batches = read_ranges(
         [_WHOLE], read_options(SourceOptions, {"path": "/store", "subscribe": "orders"}), SCHEMA, None

@@ -81,12 +81,12 @@ def ends(log: FakeLog, **given: str) -> list[int]:
     ],
     ids=["one", "two", "whole name", "part of a name", "pattern", "assigned"],
 )
-def test_queues_are_those_that_are_named(log: FakeLog, given: dict[str, str], queues: list[tuple[str, int]]) -> None:
+def test_queues_are_selected_by_the_options(log: FakeLog, given: dict[str, str], queues: list[tuple[str, int]]) -> None:
     """They are sorted and unique; a pattern matches only whole names."""
     assert resolver(log, **given).queues() == queues
 
 
-def test_a_pattern_finds_topics_that_come_later(log: FakeLog) -> None:
+def test_a_pattern_finds_topics_created_later(log: FakeLog) -> None:
     """The log is asked each time."""
     made = resolver(log, subscribePattern="new.*")
     assert made.queues() == []
@@ -103,14 +103,14 @@ def test_a_pattern_finds_topics_that_come_later(log: FakeLog) -> None:
     ],
     ids=["topic", "assigned topic", "assigned queue"],
 )
-def test_what_is_named_must_exist(log: FakeLog, given: dict[str, str], error: type[StoreError]) -> None:
+def test_a_selected_topic_or_queue_must_exist(log: FakeLog, given: dict[str, str], error: type[StoreError]) -> None:
     """The error comes before anything is read, whatever failOnDataLoss says."""
     for fail in ("true", "false"):
         with pytest.raises(error):
             resolver(log, failOnDataLoss=fail, **given).batch()
 
 
-def test_bounds_are_the_logs(log: FakeLog) -> None:
+def test_bounds_are_read_from_the_log(log: FakeLog) -> None:
     """They are read for each requested queue."""
     assert resolver(log).bounds([_OLD, _EMPTY]) == {_OLD: Bounds(10, 20), _EMPTY: Bounds(0, 0)}
 
@@ -130,12 +130,12 @@ def test_bounds_are_the_logs(log: FakeLog) -> None:
     ],
     ids=["default", "earliest", "latest", "offsets", "ends by queue", "behind the last one"],
 )
-def test_reading_begins_where_the_options_say(log: FakeLog, given: dict[str, str], expected: list[int]) -> None:
+def test_reading_begins_at_the_configured_start(log: FakeLog, given: dict[str, str], expected: list[int]) -> None:
     """A start is named, or an offset for each queue."""
     assert starts(log, **given) == expected
 
 
-def test_the_default_start_is_the_readers(log: FakeLog) -> None:
+def test_the_default_start_depends_on_the_reader(log: FakeLog) -> None:
     """A stream's default is the latest offset; an option overrides it."""
     assert stream_starts(log) == [20, 5, 0]
     assert stream_starts(log, startingOffsets="earliest") == [10, 0, 0]
@@ -171,14 +171,14 @@ def test_reading_begins_at_the_first_message_of_a_time(
     [{"startingTimestamp": "1010"}, {"startingOffsetsByTimestamp": '{"orders": {"0": 1010, "1": 0}}'}],
     ids=["one time", "by queue"],
 )
-def test_a_time_without_a_message_is_an_error_unless_asked_otherwise(log: FakeLog, given: dict[str, str]) -> None:
+def test_a_start_time_without_a_message_is_an_error_by_default(log: FakeLog, given: dict[str, str]) -> None:
     """With the strategy `latest` reading begins after the last message; other queues are not affected."""
     with pytest.raises(ArgumentIllegalError, match=r"queue 0 of orders .* 1010"):
         starts(log, assign=_FULL, **given)
     assert starts(log, assign=_FULL, startingOffsetsByTimestampStrategy="latest", **given) == [20, 0]
 
 
-def test_an_empty_queue_has_no_message_of_any_time(log: FakeLog) -> None:
+def test_a_start_time_in_an_empty_queue_is_its_end(log: FakeLog) -> None:
     """Its end is its start."""
     assert starts(log, startingTimestamp="0", startingOffsetsByTimestampStrategy="latest") == [10, 0, 0]
 
@@ -200,12 +200,12 @@ def test_an_empty_queue_has_no_message_of_any_time(log: FakeLog) -> None:
     ],
     ids=["default", "latest", "offsets", "time", "late time", "by queue", "before offsets", "before all others"],
 )
-def test_a_batch_ends_where_the_options_say(log: FakeLog, given: dict[str, str], expected: list[int]) -> None:
+def test_a_batch_ends_at_the_configured_end(log: FakeLog, given: dict[str, str], expected: list[int]) -> None:
     """The end is exclusive; for a time after all messages it is the queue's end."""
     assert ends(log, assign=_FULL, **given) == expected
 
 
-def test_a_batch_ends_at_what_is_there_although_a_later_message_came(log: FakeLog) -> None:
+def test_a_batch_ends_at_the_bounds_read_first(log: FakeLog) -> None:
     """Bounds are read once, before a time is looked up."""
     made = resolver(log, assign='{"orders": [0]}', endingTimestamp="1500")
     bounds = made.bounds(made.queues())
@@ -226,9 +226,7 @@ def test_a_batch_ends_at_what_is_there_although_a_later_message_came(log: FakeLo
     ],
     ids=["missing", "unknown queue", "unknown topic"],
 )
-def test_offsets_are_given_for_exactly_the_queues_that_are_read(
-    log: FakeLog, option: str, offsets: str, named: str
-) -> None:
+def test_start_offsets_must_name_exactly_the_read_queues(log: FakeLog, option: str, offsets: str, named: str) -> None:
     """Kafka's source requires the same; the error names option and queue."""
     with pytest.raises(ArgumentIllegalError, match=f"option {option}: {named}") as refused:
         starts(log, assign=_FULL, **{option: offsets})
@@ -236,7 +234,7 @@ def test_offsets_are_given_for_exactly_the_queues_that_are_read(
 
 
 @pytest.mark.parametrize("option", ["endingOffsets", "endingOffsetsByTimestamp"])
-def test_ends_are_given_for_exactly_the_queues_that_are_read(log: FakeLog, option: str) -> None:
+def test_end_offsets_must_name_exactly_the_read_queues(log: FakeLog, option: str) -> None:
     """The rule is the same as for starts."""
     with pytest.raises(ArgumentIllegalError, match=f"option {option}: queue 1 of orders is missing"):
         ends(log, assign=_FULL, **{option: '{"orders": {"0": 1000}}'})
@@ -247,7 +245,7 @@ def test_ends_are_given_for_exactly_the_queues_that_are_read(log: FakeLog, optio
     [(9, OffsetTooSmallError, 10), (0, OffsetTooSmallError, 10), (21, OffsetOutOfRangeError, 20)],
     ids=["below", "far below", "above"],
 )
-def test_an_offset_that_is_not_there_is_a_loss(
+def test_an_offset_outside_the_bounds_is_a_loss(
     log: FakeLog, caplog: pytest.LogCaptureFixture, offset: int, error: type[StoreError], nearest: int
 ) -> None:
     """It is an error, or with failOnDataLoss=false a warning and the nearest offset, for starts and ends alike."""
@@ -262,7 +260,7 @@ def test_an_offset_that_is_not_there_is_a_loss(
     assert [str(offset) in record.getMessage() for record in caplog.records] == [True, True]
 
 
-def test_a_loss_tells_the_offset_that_is_there(log: FakeLog) -> None:
+def test_a_loss_reports_the_existing_offset(log: FakeLog) -> None:
     """The offsets are facts, for programs."""
     made = resolver(log)
     with pytest.raises(OffsetTooSmallError) as below:
@@ -290,7 +288,7 @@ def test_a_batch_that_ends_before_it_begins_is_empty(log: FakeLog) -> None:
     assert resolver(log, assign=_FULL, **offsets).batch() == [QueueRange(*_OLD, 15, 15), QueueRange(*_NEW, 3, 4)]
 
 
-def test_a_batch_of_given_offsets_waits_for_what_is_committed(log: FakeLog) -> None:
+def test_a_batch_of_given_offsets_waits_for_committed_messages(log: FakeLog) -> None:
     """Recently acknowledged messages must not look missing; without given offsets there is no wait."""
     resolver(log).batch()
     resolver(log, startingTimestamp="0", startingOffsetsByTimestampStrategy="latest").batch()

@@ -94,7 +94,7 @@ def test_messages_are_rows_of_all_columns() -> None:
 
 
 @pytest.mark.parametrize("name", _COLUMNS)
-def test_a_columns_type_is_sparks(name: str) -> None:
+def test_each_column_has_sparks_type(name: str) -> None:
     """Spark refuses a batch with another type; the column may be the only one, and there may be no messages."""
     expected = to_arrow_schema(SCHEMA, timezone="UTC").field(name)
     for messages in (message_batch(_MESSAGES), message_batch([])):
@@ -126,7 +126,7 @@ def test_a_schema_may_name_some_columns_in_any_order(names: list[str]) -> None:
     assert batch.to_pylist() == [{name: row[name] for name in names} for row in _ROWS]
 
 
-def test_a_part_of_a_batch_is_its_rows() -> None:
+def test_a_slice_of_a_batch_gives_its_rows() -> None:
     """Messages after a range's end are cut off without a copy."""
     batch = Rows(SCHEMA).batch(_QUEUE, message_batch(_MESSAGES).slice(1, 2))
     batch.validate(full=True)
@@ -143,7 +143,7 @@ def test_the_columns_of_messages_are_accepted() -> None:
 
 
 @pytest.mark.parametrize("name", ["value", "timestamp", "Body", "store_timestamp_ms", "flag"])
-def test_a_column_that_messages_have_not_is_refused(name: str) -> None:
+def test_an_unknown_column_is_refused(name: str) -> None:
     """The error names the column and lists the existing ones."""
     schema = StructType([SCHEMA["body"], StructField(name, LongType())])
     with pytest.raises(ArgumentIllegalError, match=f"no column {name}; .*queue_offset.*offset_msg_id"):
@@ -181,7 +181,7 @@ def with_bodies(*bodies: bytes) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist(rows, schema=MESSAGE_COLUMNS)
 
 
-def test_fields_of_bodies_stand_behind_the_messages_columns() -> None:
+def test_body_fields_follow_the_message_columns() -> None:
     """For an invalid body they are null, and _corrupt_record has its text."""
     schema = all_columns(_BODY_SCHEMA)
     require_schema(schema, _BODY_SCHEMA)
@@ -192,7 +192,7 @@ def test_fields_of_bodies_stand_behind_the_messages_columns() -> None:
     assert found == [(0, "UA", 3, None), (1, None, None, "plain"), (2, None, None, None)]
 
 
-def test_some_fields_of_bodies_may_be_named_among_other_columns() -> None:
+def test_body_fields_may_be_selected_with_other_columns() -> None:
     """The order does not matter; only the named fields of a body are parsed, but all for _corrupt_record."""
     messages = with_bodies(b'{"carrier": "UA", "delay": "late"}')
     few = StructType([_BODY_SCHEMA["carrier"], SCHEMA["queue_id"]])
@@ -206,7 +206,7 @@ def test_some_fields_of_bodies_may_be_named_among_other_columns() -> None:
     ]
 
 
-def test_a_body_that_is_wrong_may_be_an_error() -> None:
+def test_an_invalid_body_is_an_error_with_fail_fast() -> None:
     """The error names the message; if no field is read, bodies are not parsed."""
     messages = with_bodies(b"{}", b'{"delay": "late"}', b"")
     with pytest.raises(ArgumentIllegalError, match="at offset 1 of queue 3 of orders is not a JSON object") as refused:
@@ -226,13 +226,13 @@ def test_a_body_that_is_wrong_may_be_an_error() -> None:
         ("a map<string,int>", "the type map"),
     ],
 )
-def test_a_body_schema_that_cannot_be_is_refused(text: str, told: str) -> None:
+def test_an_invalid_body_schema_is_refused(text: str, told: str) -> None:
     """The error gives the reason."""
     with pytest.raises(ValueError, match=told):
         parse_body_schema(text)
 
 
-def test_a_schema_may_name_no_other_field() -> None:
+def test_a_schema_with_an_undeclared_body_field_is_refused() -> None:
     """Only fields of bodySchema are allowed, with their types."""
     for field in (StructField("delay", LongType()), StructField("late", IntegerType())):
         with pytest.raises(ArgumentIllegalError, match=field.name):
@@ -247,7 +247,7 @@ def test_a_schema_may_name_no_other_field() -> None:
     first=st.integers(0, 4),
     key=st.sampled_from(["a", "b", "nope"]),
 )
-def test_messages_that_carry_a_key_are_found(keys: list[list[str]], first: int, key: str) -> None:
+def test_messages_with_a_key_are_found(keys: list[list[str]], first: int, key: str) -> None:
     """Each is found once, in order, even if it has the key twice or the batch is a slice."""
     messages = [FakeMessage(offset, keys=tuple(own)) for offset, own in enumerate(keys)]
     found = carrying(message_batch(messages).slice(first), key)

@@ -49,7 +49,7 @@ def served(tmp_path: Path) -> Iterator[Served]:
         log.close()
 
 
-def test_a_range_is_read_and_no_more_is_asked_for(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_service_log_reads_exactly_the_range(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     """Pages may have any size."""
     for most in (32_768, 7, 1):
         monkeypatch.setattr(service_log, "_PAGE_MESSAGES", most)
@@ -57,7 +57,7 @@ def test_a_range_is_read_and_no_more_is_asked_for(served: Served, monkeypatch: p
         assert served.offsets(20, 41) == list(range(20, 41))
 
 
-def test_what_retention_has_taken_is_a_loss(served: Served) -> None:
+def test_messages_deleted_by_retention_are_a_loss(served: Served) -> None:
     """The error has the offset where the queue begins now."""
     served.delete(0)
     first = served.log.bounds(_QUEUE).min_offset
@@ -67,7 +67,7 @@ def test_what_retention_has_taken_is_a_loss(served: Served) -> None:
     assert served.offsets(first) == list(range(first, _COUNT))
 
 
-def test_what_is_taken_while_a_page_is_made_is_a_loss(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_messages_deleted_while_a_page_is_built_are_a_loss(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     """A service that noticed it too late reports removed records: they are gone, not damaged."""
     served.offsets()  # opens the files
     real = StoreReader.log_min

@@ -85,7 +85,7 @@ def test_every_option_has_an_example() -> None:
 
 
 @pytest.mark.parametrize("name", _EXAMPLES)
-def test_an_option_is_known_in_any_case(name: str) -> None:
+def test_an_option_is_recognised_in_any_case(name: str) -> None:
     """Spark passes names as the user wrote them, or in lower case."""
     field, text, value = _EXAMPLES[name]
     for written in (name, name.lower(), name.upper(), name.swapcase()):
@@ -106,7 +106,7 @@ def test_an_option_is_known_in_any_case(name: str) -> None:
         ("failOnDataLoss", "True", True),
     ],
 )
-def test_a_value_means_what_it_says(name: str, text: str, value: object) -> None:
+def test_option_values_are_parsed(name: str, text: str, value: object) -> None:
     """The values are sizes, times, ends and offsets."""
     assert getattr(options(**{name: text}), _EXAMPLES[name][0]) == value
 
@@ -116,7 +116,7 @@ def test_every_option_is_described() -> None:
     assert [name for name, field in SourceOptions.model_fields.items() if not (field.description or "").strip()] == []
 
 
-def test_the_defaults_are_kafkas() -> None:
+def test_the_default_options_follow_kafkas_connector() -> None:
     """Reading fails rather than losing data; start and end have no default here, because they depend on the reader."""
     given = options()
     assert (given.fail_on_data_loss, given.fail_on_corruption) == (True, True)
@@ -125,13 +125,13 @@ def test_the_defaults_are_kafkas() -> None:
     assert (given.starting_offsets, given.ending_offsets, given.tags, given.min_partitions) == (None,) * 4
 
 
-def test_options_do_not_change() -> None:
+def test_options_are_immutable() -> None:
     """Driver and tasks share them."""
     with pytest.raises(ValidationError, match="frozen"):
         options().tag = "A"  # type: ignore[misc]
 
 
-def test_options_travel_to_tasks() -> None:
+def test_options_can_be_pickled() -> None:
     """This includes a regular expression and parsed JSON."""
     given = read_options(
         SourceOptions, {"path": "/store", "subscribePattern": "a.*", "startingOffsets": '{"a": {"0": 1}}'}
@@ -140,7 +140,7 @@ def test_options_travel_to_tasks() -> None:
 
 
 @pytest.mark.parametrize("name", ["checkpointLocation", "checkpointlocation"])
-def test_an_option_of_sparks_own_is_passed_over(name: str) -> None:
+def test_options_of_spark_itself_are_ignored(name: str) -> None:
     """Spark passes its own options together with the source's."""
     assert options(**{name: "/checkpoints"}) == options()
 
@@ -164,7 +164,7 @@ def test_an_unknown_option_is_refused_with_a_suggestion(unknown: str, meant: str
     assert str(refused.argument).lower() == unknown.lower()
 
 
-def test_nothing_is_suggested_for_what_is_like_no_option() -> None:
+def test_an_unknown_option_without_a_similar_name_has_no_suggestion() -> None:
     """The option is still refused."""
     assert "did you mean" not in refusal(zzz="1").message
 
@@ -200,7 +200,7 @@ def test_nothing_is_suggested_for_what_is_like_no_option() -> None:
         ("maxBytesPerTrigger", "-5"),
     ],
 )
-def test_a_wrong_value_is_refused_by_its_options_name(name: str, text: str) -> None:
+def test_an_invalid_value_is_refused_with_its_options_name(name: str, text: str) -> None:
     """Message and fact have the documented spelling, whatever the user's spelling."""
     refused = refusal(**{name.upper(): text})
     assert refused.argument == name
@@ -210,7 +210,7 @@ def test_a_wrong_value_is_refused_by_its_options_name(name: str, text: str) -> N
 @pytest.mark.parametrize(
     ("name", "text"), [("assign", '{"orders": [-1]}'), ("assign", "[0]"), ("subscribePattern", "(")]
 )
-def test_a_wrong_choice_of_topics_is_refused_by_its_options_name(name: str, text: str) -> None:
+def test_an_invalid_topic_selection_is_refused_with_its_options_name(name: str, text: str) -> None:
     """The values are invalid queue ids, or no regular expression."""
     with pytest.raises(ArgumentIllegalError) as refused:
         read_options(SourceOptions, {"path": "/store", name: text})
@@ -228,7 +228,7 @@ def test_a_wrong_choice_of_topics_is_refused_by_its_options_name(name: str, text
     ],
     ids=["none", "subscribe and pattern", "subscribe and assign", "pattern and assign", "all"],
 )
-def test_topics_are_chosen_in_exactly_one_way(given: dict[str, str]) -> None:
+def test_topics_must_be_selected_in_exactly_one_way(given: dict[str, str]) -> None:
     """Kafka's connector requires the same."""
     with pytest.raises(ArgumentIllegalError, match="one of subscribe, subscribePattern and assign"):
         read_options(SourceOptions, {"path": "/store"} | given)
@@ -239,7 +239,7 @@ def test_topics_are_chosen_in_exactly_one_way(given: dict[str, str]) -> None:
     [{}, {"path": "/store", "url": "http://query:8080"}, {"commitGroup": "g"}],
     ids=["neither", "both", "neither, with a group"],
 )
-def test_a_log_is_in_one_place(given: dict[str, str]) -> None:
+def test_options_that_do_not_name_one_log_are_refused(given: dict[str, str]) -> None:
     """The place is files or a query service."""
     with pytest.raises(ArgumentIllegalError, match="url"):
         read_options(SourceOptions, {"subscribe": "orders"} | given)
@@ -252,8 +252,8 @@ def test_a_group_needs_the_query_service() -> None:
     assert (both.path, both.url) == (Path("/store"), "http://query:8080")
 
 
-def test_the_least_of_a_trigger_is_not_above_the_most() -> None:
-    """They may be equal."""
+def test_a_trigger_minimum_above_its_maximum_is_refused() -> None:
+    """Minimum and maximum may be equal."""
     message = refusal(minOffsetsPerTrigger="11", maxOffsetsPerTrigger="10").message
     assert "minOffsetsPerTrigger" in message
     assert "maxOffsetsPerTrigger" in message
@@ -261,7 +261,7 @@ def test_the_least_of_a_trigger_is_not_above_the_most() -> None:
 
 
 @pytest.mark.parametrize("text", ["", " ", ",", " , "])
-def test_a_subscription_names_a_topic(text: str) -> None:
+def test_an_empty_subscription_is_refused(text: str) -> None:
     """An empty subscription would read nothing."""
     assert "subscribe" in refusal(subscribe=text).message
 
@@ -278,7 +278,7 @@ def test_topics_are_separated_by_commas() -> None:
 @pytest.mark.parametrize(
     ("text", "tags"), [("A", {"A"}), ("A || B", {"A", "B"}), ("A||B", {"A", "B"}), ("*", None), ("", None)]
 )
-def test_tags_are_those_of_a_subscription(text: str, tags: set[str] | None) -> None:
+def test_the_tag_option_is_parsed_as_a_subscription(text: str, tags: set[str] | None) -> None:
     """`*` and an empty subscription mean all messages."""
     assert options(tag=text).tags == tags
 
@@ -294,20 +294,20 @@ def test_tags_are_those_of_a_subscription(text: str, tags: set[str] | None) -> N
     ],
     ids=["nothing", "ends", "start", "end", "time"],
 )
-def test_offsets_are_asked_for_by_number_only(given: dict[str, str], *, asks: bool) -> None:
+def test_only_numeric_offsets_need_to_be_settled(given: dict[str, str], *, asks: bool) -> None:
     """A named end needs no wait."""
     assert options(**given).asks_for_offsets is asks
 
 
 @pytest.mark.parametrize(("name", "text"), [("startingOffsets", "latest"), ("endingOffsets", "earliest")])
-def test_a_batch_neither_begins_at_the_end_nor_ends_at_the_start(name: str, text: str) -> None:
-    """It would always be empty."""
+def test_a_batch_from_latest_or_to_earliest_is_refused(name: str, text: str) -> None:
+    """Such a batch would always be empty."""
     with pytest.raises(ArgumentIllegalError, match="batch") as refused:
         options(**{name: text}).require_batch()
     assert refused.value.argument == name
 
 
-def test_a_batch_may_begin_and_end_anywhere_else() -> None:
+def test_other_batch_starts_and_ends_are_accepted() -> None:
     """The options are returned unchanged."""
     given = options(startingOffsets="earliest", endingOffsets="latest")
     assert given.require_batch() is given
@@ -322,14 +322,14 @@ def test_a_batch_may_begin_and_end_anywhere_else() -> None:
         ("endingOffsetsByTimestamp", '{"orders": {"0": 5}}'),
     ],
 )
-def test_a_stream_has_no_end(name: str, text: str) -> None:
+def test_a_stream_with_an_end_is_refused(name: str, text: str) -> None:
     """Not even the present end is allowed."""
     with pytest.raises(ArgumentIllegalError, match="stream") as refused:
         options(**{name: text}).require_stream()
     assert refused.value.argument == name
 
 
-def test_a_stream_may_begin_anywhere() -> None:
+def test_a_stream_accepts_any_start() -> None:
     """The options are returned unchanged."""
     given = options(startingOffsets="latest", startingTimestamp="5")
     assert given.require_stream() is given

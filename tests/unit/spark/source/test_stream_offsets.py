@@ -16,26 +16,26 @@ _OFFSETS = st.dictionaries(
 )
 
 
-def test_offsets_are_written_as_kafkas_are() -> None:
+def test_stream_offsets_are_written_in_kafkas_format() -> None:
     """They are sorted by topic, then by queue number; queue 10 follows queue 9."""
     offsets = {TopicQueue("b", 10): 3, TopicQueue("b", 9): 2, TopicQueue("a", 0): 1}
     assert json.dumps(to_json(offsets)) == '{"a": {"0": 1}, "b": {"9": 2, "10": 3}}'
 
 
 @given(offsets=_OFFSETS)
-def test_offsets_are_read_as_they_were_written(offsets: dict[TopicQueue, int]) -> None:
+def test_stream_offsets_survive_json(offsets: dict[TopicQueue, int]) -> None:
     """They pass through the JSON that Spark makes of them."""
     assert from_json(json.loads(json.dumps(to_json(offsets)))) == offsets
 
 
 @given(offsets=_OFFSETS)
-def test_equal_offsets_are_written_equally(offsets: dict[TopicQueue, int]) -> None:
+def test_equal_stream_offsets_have_equal_json(offsets: dict[TopicQueue, int]) -> None:
     """Spark compares the texts to find out whether there is new data."""
     turned = dict(reversed(offsets.items()))
     assert json.dumps(to_json(turned)) == json.dumps(to_json(offsets))
 
 
-def test_a_streams_offsets_are_offsets_to_start_from() -> None:
+def test_stream_offsets_are_valid_starting_offsets() -> None:
     """Offsets of a checkpoint are valid startingOffsets."""
     text = json.dumps(to_json({TopicQueue("a", 0): 1, TopicQueue("b", 2): 0}))
     assert parse_offsets(text) == {"a": {0: 1}, "b": {2: 0}}

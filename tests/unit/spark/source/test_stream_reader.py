@@ -45,7 +45,7 @@ def read(one: StreamReader, start: Json, limit: ReadLimit = ALL) -> tuple[dict[T
     return ranges, end
 
 
-def test_a_topic_that_appears_after_a_start_at_the_latest_is_read_from_its_beginning(log: FakeLog) -> None:
+def test_a_topic_created_after_a_start_at_latest_is_read_from_its_beginning(log: FakeLog) -> None:
     one = reader(subscribePattern=".*", startingOffsets="latest")
     start = one.initialOffset()
     log.queues[TopicQueue("new", 0)] = run_of(0, 3)
@@ -55,7 +55,7 @@ def test_a_topic_that_appears_after_a_start_at_the_latest_is_read_from_its_begin
     assert read(one, end)[0] == {}
 
 
-def test_a_queue_that_appears_with_expired_messages_is_read_from_the_first_that_is_left(log: FakeLog) -> None:
+def test_a_new_queue_with_expired_messages_is_read_from_its_minimum(log: FakeLog) -> None:
     one = reader(subscribePattern=".*", startingOffsets="latest")
     start = one.initialOffset()
     log.queues[TopicQueue("new", 0)] = run_of(5, 8)
@@ -91,7 +91,7 @@ def test_a_limit_is_held_exactly_with_many_queues(log: FakeLog, most: int) -> No
     assert counts[:-1] == [most] * (len(counts) - 1)
 
 
-def test_a_deleted_topic_ends_a_stream_that_must_lose_nothing(log: FakeLog) -> None:
+def test_a_deleted_topic_fails_a_stream_with_fail_on_data_loss(log: FakeLog) -> None:
     one = reader(startingOffsets="earliest")
     _, end = read(one, one.initialOffset())
     del log.queues[EVENTS]
@@ -100,7 +100,7 @@ def test_a_deleted_topic_ends_a_stream_that_must_lose_nothing(log: FakeLog) -> N
 
 
 @pytest.mark.parametrize("topics", [{"subscribe": "orders,events"}, {"subscribePattern": ".*"}, {}])
-def test_a_deleted_topic_is_left_out_otherwise(
+def test_a_deleted_topic_is_skipped_without_fail_on_data_loss(
     log: FakeLog, topics: dict[str, str], caplog: pytest.LogCaptureFixture
 ) -> None:
     """It is reported once; a topic that is created again under its name is read from its beginning."""
@@ -117,7 +117,7 @@ def test_a_deleted_topic_is_left_out_otherwise(
     assert read(one, end)[0] == {EVENTS: range(10, 13)}
 
 
-def test_a_topic_that_is_deleted_within_a_trigger_is_left_out(log: FakeLog) -> None:
+def test_a_topic_deleted_within_a_trigger_is_skipped(log: FakeLog) -> None:
     """It appeared, was planned, and is gone when its beginning is looked up."""
     one = reader(subscribePattern=".*", startingOffsets="latest", failOnDataLoss="false")
     start = one.initialOffset()
@@ -127,7 +127,7 @@ def test_a_topic_that_is_deleted_within_a_trigger_is_left_out(log: FakeLog) -> N
     assert [part for task in one.partitions(start, end) if isinstance(task, Task) for part in task.ranges] == []
 
 
-def test_a_topic_that_never_existed_ends_a_stream_at_its_start(log: FakeLog) -> None:
+def test_a_topic_that_never_existed_fails_a_stream_at_its_start(log: FakeLog) -> None:
     """failOnDataLoss does not matter: the name may be misspelt."""
     for choice in ("true", "false"):
         with pytest.raises(TopicNotFoundError, match="nothing"):

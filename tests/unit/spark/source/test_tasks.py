@@ -22,13 +22,13 @@ def test_short_ranges_share_a_task() -> None:
     assert tasks([30, 60, 0, 100, 9, 1, 200, 50], minOffsetsPerPartition=90) == [(0, 1), (3,), (6,), (4, 5, 7)]
 
 
-def test_nothing_is_shared_where_tasks_are_counted() -> None:
+def test_tasks_are_not_shared_with_min_partitions() -> None:
     """This applies with minPartitions, or if one message is enough."""
     assert tasks([3, 4], minPartitions=1) == tasks([3, 4], minOffsetsPerPartition=1) == [(0,), (1,)]
     assert tasks([3, 4]) == [(0, 1)]
 
 
-def test_places_are_what_counts_of_a_range_that_has_some() -> None:
+def test_a_range_with_key_offsets_counts_only_those() -> None:
     """The distance between them does not matter."""
     far = QueueRange("orders", 0, 0, 1_000_000, places=(3, 900_000))
     assert in_tasks([far, QueueRange("orders", 1, 0, 5)], read_options(SourceOptions, _ANY)) == [

@@ -69,7 +69,7 @@ def test_the_limit_is_held_exactly_and_shares_are_fair(starts: list[int], counts
     ],
     ids=["in proportion", "a small one", "just enough", "an empty one"],
 )
-def test_shares_of_some_queues(counts: list[int], most: int, taken: list[int]) -> None:
+def test_the_message_limit_is_shared_proportionally(counts: list[int], most: int, taken: list[int]) -> None:
     """The values are calculated by hand."""
     starts = offsets([1000] * len(counts))
     found = within_messages(starts, offsets([1000 + count for count in counts]), most)
@@ -77,7 +77,7 @@ def test_shares_of_some_queues(counts: list[int], most: int, taken: list[int]) -
 
 
 @pytest.mark.parametrize("most", [1, 2, 5])
-def test_of_more_queues_than_the_limit_each_gets_its_turn(most: int) -> None:
+def test_more_queues_than_the_limit_take_turns(most: int) -> None:
     """A short queue is not skipped for ever, though the others are refilled continually."""
     starts, little = offsets([0] * 6), _QUEUES[3]
     for _ in range(60):
@@ -88,14 +88,16 @@ def test_of_more_queues_than_the_limit_each_gets_its_turn(most: int) -> None:
     assert all(start > 0 for start in starts.values())
 
 
-def test_a_queue_that_went_back_leaves_the_others_their_shares() -> None:
+def test_a_queue_that_went_back_does_not_affect_the_shares_of_others() -> None:
     """With failOnDataLoss=false its end is below its start, and reading continues there, as in Kafka's source."""
     starts, ends = offsets([1000, 0, 0]), offsets([100, 1000, 3000])
     assert within_messages(starts, ends, 400) == offsets([100, 100, 300])
 
 
 @given(starts=_STARTS, sizes=_SIZES, most=st.integers(0, 300))
-def test_bytes_are_shared_and_something_always_moves(starts: list[int], sizes: list[list[int]], most: int) -> None:
+def test_the_byte_limit_is_shared_and_at_least_one_message_is_taken(
+    starts: list[int], sizes: list[list[int]], most: int
+) -> None:
     """The total is within the limit, or a single larger message; nothing is below a start or beyond an end."""
     built = Sized(starts, sizes)
     ends = within_bytes(built.starts, built.ends, most, built.end_within)
@@ -108,7 +110,9 @@ def test_bytes_are_shared_and_something_always_moves(starts: list[int], sizes: l
 
 
 @given(starts=_STARTS, sizes=_SIZES, most=st.integers(0, 300))
-def test_each_queue_gives_what_its_share_of_bytes_holds(starts: list[int], sizes: list[list[int]], most: int) -> None:
+def test_each_queue_gives_the_messages_that_fit_its_byte_share(
+    starts: list[int], sizes: list[list[int]], most: int
+) -> None:
     """The share is proportional to the bytes of its messages."""
     built = Sized(starts, sizes)
     ends = within_bytes(built.starts, built.ends, most, built.end_within)
@@ -119,20 +123,20 @@ def test_each_queue_gives_what_its_share_of_bytes_holds(starts: list[int], sizes
         assert ends == expected
 
 
-def test_of_messages_that_are_all_too_large_the_longest_queue_gives_one() -> None:
+def test_the_longest_queue_gives_one_oversized_message() -> None:
     """Otherwise a stream would never progress."""
     built = Sized([10, 20, 30], [[500], [500, 1], []])
     assert within_bytes(built.starts, built.ends, 100, built.end_within) == offsets([10, 21, 30])
 
 
-def test_without_anything_new_nothing_moves() -> None:
+def test_without_new_messages_offsets_do_not_move() -> None:
     """The log is not asked for sizes."""
     built = Sized([10, 20], [[], []])
     assert within_bytes(built.starts, built.ends, 100, built.end_within) == built.starts
     assert built.asked == []
 
 
-def test_a_queue_that_went_back_goes_on_at_its_end() -> None:
+def test_a_queue_that_went_back_continues_at_its_end() -> None:
     """Otherwise messages written from there would never be read; the other queues are not affected."""
     built = Sized([1000, 0], [[], [10, 10, 10]])
     ends = built.ends | {_QUEUES[0]: 100}

@@ -20,7 +20,7 @@ def path(tmp_path: Path) -> Path:
     return StorePaths(tmp_path).delay_offsets
 
 
-def test_saved_offsets_come_back(path: Path) -> None:
+def test_saved_delay_offsets_are_loaded_unchanged(path: Path) -> None:
     """The names are those that a broker reads; levels are in order."""
     save_delay_offsets(path, DelayOffsets(3, {12: 5, 4: 7}), DiskStorage())
     assert load_delay_offsets(path) == DelayOffsets(3, {4: 7, 12: 5})
@@ -30,17 +30,17 @@ def test_saved_offsets_come_back(path: Path) -> None:
     assert content["dataVersion"].keys() == {"counter", "stateVersion", "timestamp"}
 
 
-def test_brokers_offsets_are_read(golden_store: Callable[[str], Path]) -> None:
+def test_delay_offsets_of_a_broker_are_loaded(golden_store: Callable[[str], Path]) -> None:
     """The file is from a real store."""
     assert load_delay_offsets(StorePaths(golden_store("mixed/store")).delay_offsets).table == {1: 3, 2: 3, 3: 3}
 
 
-def test_no_file_is_no_offsets(path: Path) -> None:
+def test_a_missing_delay_offsets_file_gives_no_offsets(path: Path) -> None:
     """Every level begins at 0."""
     assert load_delay_offsets(path) == DelayOffsets(0, {})
 
 
-def test_checked_copy_stands_in_for_a_torn_file(path: Path) -> None:
+def test_a_torn_delay_offsets_file_is_replaced_by_its_checked_copy(path: Path) -> None:
     """As for the other config files, nothing of the last write is lost."""
     for counter in (1, 2):
         save_delay_offsets(path, DelayOffsets(counter, {1: counter}), DiskStorage())
@@ -49,7 +49,7 @@ def test_checked_copy_stands_in_for_a_torn_file(path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", ["{", "[1]", '{"offsetTable":[1]}', '{"offsetTable":{"x":1}}', '{"dataVersion":3}'])
-def test_something_else_is_damage(path: Path, content: str) -> None:
+def test_an_invalid_delay_offsets_file_is_damage(path: Path, content: str) -> None:
     """Damage differs from an empty file."""
     path.write_text(content)
     with pytest.raises(CorruptStoreError) as refused:

@@ -123,7 +123,7 @@ def repaired(paths: StorePaths, path: Path, **options: bool) -> RepairOutcome:
 @pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
 @pytest.mark.parametrize("target", ["file", "copy"])
 @pytest.mark.parametrize("file", FILES.values(), ids=FILES)
-def test_one_damage_loses_nothing(
+def test_one_damaged_file_of_a_pair_loses_nothing(
     paths: StorePaths, file: File, target: str, damage: Callable[[bytes], bytes | None]
 ) -> None:
     """Every reader gets the last content, before and after the owner has repaired the pair."""
@@ -147,7 +147,7 @@ def test_one_damage_loses_nothing(
 
 @pytest.mark.parametrize("target", ["file", "copy"])
 @pytest.mark.parametrize("file", FILES.values(), ids=FILES)
-def test_every_flipped_bit_is_noticed(paths: StorePaths, file: File, target: str) -> None:
+def test_every_flipped_bit_is_detected(paths: StorePaths, file: File, target: str) -> None:
     """This includes a bit whose flip leaves valid text with another name or number."""
     for number in (1, 2):
         file.save(paths, number, DISK)
@@ -163,7 +163,7 @@ def test_every_flipped_bit_is_noticed(paths: StorePaths, file: File, target: str
 
 
 @pytest.mark.parametrize("file", FILES.values(), ids=FILES)
-def test_killed_at_any_step_the_old_or_the_new_content_counts(tmp_path: Path, file: File) -> None:
+def test_a_kill_at_any_step_leaves_the_old_or_the_new_content(tmp_path: Path, file: File) -> None:
     """All readers agree from then on."""
     finished = StorePaths(tmp_path / "finished")
     for number in (1, 2):
@@ -185,7 +185,7 @@ def test_killed_at_any_step_the_old_or_the_new_content_counts(tmp_path: Path, fi
 
 
 @pytest.mark.parametrize("file", FILES.values(), ids=FILES)
-def test_two_damages_are_told_and_not_guessed(paths: StorePaths, file: File) -> None:
+def test_damage_to_both_files_of_a_pair_is_reported(paths: StorePaths, file: File) -> None:
     """The error names the file and the command; --accept-older restores the previous content, if there is one."""
     for number in (1, 2):
         file.save(paths, number, DISK)
@@ -206,7 +206,7 @@ def test_two_damages_are_told_and_not_guessed(paths: StorePaths, file: File) -> 
 
 
 @pytest.mark.parametrize("name", ["topics", "delay offsets", "group offsets"])
-def test_file_that_a_broker_has_written_counts(paths: StorePaths, name: str) -> None:
+def test_a_file_written_by_a_broker_is_used(paths: StorePaths, name: str) -> None:
     """The file has a higher, lower or no version (another store, an old broker), or was edited by hand."""
     file = FILES[name]
     for number in (1, 2):
@@ -226,7 +226,7 @@ def test_file_that_a_broker_has_written_counts(paths: StorePaths, name: str) -> 
         assert kept.content == path.read_bytes()
 
 
-def test_damaged_file_is_kept(paths: StorePaths) -> None:
+def test_a_damaged_file_is_kept_for_inspection(paths: StorePaths) -> None:
     """An operator may inspect it; it is kept outside of the folders that a broker reads."""
     save_topics(paths.topics, topics(1), DISK, counter=1)
     paths.topics.write_bytes(b"{junk")
@@ -235,7 +235,7 @@ def test_damaged_file_is_kept(paths: StorePaths) -> None:
     assert sorted(path.name for path in paths.topics.parent.iterdir()) == ["topics.json"]
 
 
-def test_file_of_an_older_version_gets_a_copy(paths: StorePaths) -> None:
+def test_a_file_without_a_copy_gets_one(paths: StorePaths) -> None:
     """A store without copies opens as before, and any single damage afterwards loses nothing."""
     save_topics(paths.topics, topics(2), DISK, counter=1)
     copy_of(paths.topics).unlink()
@@ -245,7 +245,7 @@ def test_file_of_an_older_version_gets_a_copy(paths: StorePaths) -> None:
     assert set(load_topics(paths.topics)) == {"topic0", "topic1"}
 
 
-def test_older_version_that_wrote_on_without_copies_counts(paths: StorePaths) -> None:
+def test_a_file_newer_than_its_copy_is_used(paths: StorePaths) -> None:
     """After a downgrade and an upgrade the file is newer than its copy."""
     for number in (1, 2):
         begin_term(paths.terms, number, DISK)
@@ -255,7 +255,7 @@ def test_older_version_that_wrote_on_without_copies_counts(paths: StorePaths) ->
     assert [term.number for term in read_terms(paths.terms)] == [1, 2, 3]
 
 
-def test_full_disk_changes_neither_file_nor_copy(paths: StorePaths) -> None:
+def test_a_full_disk_changes_neither_file_nor_copy(paths: StorePaths) -> None:
     """A refused change must not take effect later."""
 
     class Full(DiskStorage):
@@ -271,14 +271,14 @@ def test_full_disk_changes_neither_file_nor_copy(paths: StorePaths) -> None:
     assert repaired(paths, paths.topics) is RepairOutcome.SOUND
 
 
-def test_store_without_originals_has_none(paths: StorePaths) -> None:
+def test_a_store_without_originals_has_nothing_to_repair(paths: StorePaths) -> None:
     """Nothing is created."""
     originals = [*writers_originals(paths), *querys_originals(paths)]
     assert {repair(original, DISK).outcome for original in originals} == {RepairOutcome.ABSENT}
     assert (load_topics(paths.topics), read_format(paths), read_terms(paths.terms)) == ({}, None, [])
 
 
-def test_copy_tells_its_content_and_nothing_else() -> None:
+def test_only_an_intact_copy_is_decoded() -> None:
     """Any other bytes are no copy."""
     copy = encode_copy(b"content\nof lines")
     assert decode_copy(copy) == (b"content\nof lines", 0)
@@ -287,7 +287,7 @@ def test_copy_tells_its_content_and_nothing_else() -> None:
     assert FORMAT.major == 1
 
 
-def test_readers_that_ask_often_notice_a_lost_file(paths: StorePaths) -> None:
+def test_polling_readers_use_the_copy_of_a_lost_file(paths: StorePaths) -> None:
     """Such readers read a file only after a change: it is missing from the start, or disappears later."""
     for number in (1, 2):
         begin_term(paths.terms, number, DISK)

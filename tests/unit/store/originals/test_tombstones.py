@@ -13,7 +13,7 @@ from tidemark.store.storage import DiskStorage
 STORAGE = DiskStorage()
 
 
-def test_tombstones_come_back(tmp_path: Path) -> None:
+def test_saved_tombstones_are_loaded_unchanged(tmp_path: Path) -> None:
     """They keep their order."""
     stones = [Tombstone("a", 10, {0: 5, 1: 7}), Tombstone("b", 20, {})]
     assert load_tombstones(tmp_path / "tombstones.json") == []
@@ -22,14 +22,14 @@ def test_tombstones_come_back(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b"{", b"[]", b'{"tombstones":[{"topic":"a"}]}'])
-def test_broken_tombstones_are_told(tmp_path: Path, content: bytes) -> None:
+def test_invalid_tombstones_are_damage(tmp_path: Path, content: bytes) -> None:
     """Without them, queue offsets would be reused."""
     (tmp_path / "tombstones.json").write_bytes(content)
     with pytest.raises(CorruptStoreError):
         load_tombstones(tmp_path / "tombstones.json")
 
 
-def test_a_reader_sees_a_topic_die_once(tmp_path: Path) -> None:
+def test_a_reader_sees_a_topic_deletion_once(tmp_path: Path) -> None:
     """The file is read again only after a change."""
     path = tmp_path / "tombstones.json"
     reader = TombstonesFile(path)

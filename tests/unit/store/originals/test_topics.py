@@ -36,7 +36,7 @@ def written(path: Path, text: str) -> Path:
     return path
 
 
-def test_saved_topics_come_back(path: Path) -> None:
+def test_saved_topics_are_loaded_unchanged(path: Path) -> None:
     """Every field has the name that a broker reads; keys are in order."""
     save_topics(path, {"Orders": ORDERS, "Batches": BATCHES}, DiskStorage(), counter=3)
     assert load_topics(path) == {"Batches": BATCHES, "Orders": ORDERS}
@@ -55,12 +55,12 @@ def test_saved_topics_come_back(path: Path) -> None:
     }
 
 
-def test_topic_says_its_queues_and_their_kind() -> None:
+def test_a_topic_config_has_its_queue_count_and_type() -> None:
     """The number of queues is the greater of both numbers; the attribute marks a BatchCQ."""
     assert (ORDERS.queues, ORDERS.is_batch, BATCHES.is_batch) == (8, False, True)
 
 
-def test_topic_of_a_4x_broker_has_no_attributes(path: Path) -> None:
+def test_a_topic_of_a_4x_broker_has_no_attributes(path: Path) -> None:
     """Missing fields have RocketMQ's class defaults: 16 queues, read and write."""
     written(path, '{"dataVersion":{"counter":1},"topicConfigTable":{"T":{"topicName":"T"}}}')
     assert load_topics(path) == {"T": TopicConfig("T", 16, 16, 6)}
@@ -76,13 +76,13 @@ def test_topic_of_a_4x_broker_has_no_attributes(path: Path) -> None:
         ('{"strict": true}', {"strict": True}),
     ],
 )
-def test_integer_keys_may_stand_without_quotes(text: str, value: object) -> None:
+def test_unquoted_integer_keys_are_parsed(text: str, value: object) -> None:
     """fastjson writes maps with integer keys in this way; strings with the same content are not changed."""
     assert loads_lenient(text.encode()) == value
 
 
 @pytest.mark.parametrize("broken", [None, "", "  \n", "{", '{"topicConfigTable":{"Other"'])
-def test_bak_stands_in_for_a_missing_empty_or_broken_file(path: Path, broken: str | None) -> None:
+def test_the_bak_file_replaces_a_missing_empty_or_invalid_topics_file(path: Path, broken: str | None) -> None:
     """RocketMQ loads the file in the same way (docs/format.md §9)."""
     save_topics(path, {"Orders": ORDERS}, DiskStorage(), counter=1)
     path.rename(path.with_name("topics.json.bak"))
@@ -92,7 +92,7 @@ def test_bak_stands_in_for_a_missing_empty_or_broken_file(path: Path, broken: st
     assert TopicsFile(path).topics() == {"Orders": ORDERS}
 
 
-def test_neither_file_is_no_config(path: Path) -> None:
+def test_a_store_without_topics_files_has_no_topics(path: Path) -> None:
     """A new store has no topics."""
     assert (load_config(path), load_topics(path), TopicsFile(path).topics()) == (None, {}, {})
 
@@ -100,7 +100,7 @@ def test_neither_file_is_no_config(path: Path) -> None:
 @pytest.mark.parametrize(
     "content", ["{", "\xff", '{"topicConfigTable":[1]}', "[]x", '{"topicConfigTable":{"T":5}}', "[1]"]
 )
-def test_unreadable_config_is_damage(path: Path, content: str) -> None:
+def test_an_unreadable_topics_file_is_damage(path: Path, content: str) -> None:
     """A file that is no table of topics differs from an empty table."""
     written(path, content)
     with pytest.raises(CorruptStoreError) as refused:
@@ -108,7 +108,7 @@ def test_unreadable_config_is_damage(path: Path, content: str) -> None:
     assert refused.value.facts["path"] == str(path)
 
 
-def test_reader_sees_a_change_and_a_brokers_way_of_writing(path: Path) -> None:
+def test_a_topics_reader_sees_changes_and_reads_bak_during_a_rewrite(path: Path) -> None:
     """The file is read again after a change; while a broker rewrites it, `.bak` has the previous content."""
     save_topics(path, {"Orders": ORDERS}, DiskStorage(), counter=1)
     reader = TopicsFile(path)
@@ -153,7 +153,7 @@ def test_attributes_are_stored_without_sign(asked: dict[str, str], stored: dict[
         ({"+queue.type": "BatchCQ", "queue.type": "BatchCQ"}, "alter duplication key. key: queue.type"),
     ],
 )
-def test_wrong_attributes_are_refused_in_the_peers_words(asked: dict[str, str], text: str) -> None:
+def test_invalid_attributes_are_refused_with_rocketmqs_message(asked: dict[str, str], text: str) -> None:
     """The messages are those of docs/format.md §9."""
     with pytest.raises(TopicAttributeError) as refused:
         attributes_to_create(asked)
@@ -171,7 +171,7 @@ STORED = {"queue.type": "BatchCQ", "message.type": "NORMAL"}
         ({"+reserve.time": "-1", "-message.type": ""}, {"queue.type": "BatchCQ", "reserve.time": "-1"}),
     ],
 )
-def test_altered_attributes_are_set_and_taken_away_by_their_sign(asked: dict[str, str], stored: dict[str, str]) -> None:
+def test_altered_attributes_are_set_or_removed_by_their_sign(asked: dict[str, str], stored: dict[str, str]) -> None:
     """Other attributes stay."""
     assert attributes_to_alter(STORED, asked) == stored
 
@@ -192,7 +192,7 @@ def test_altered_attributes_are_set_and_taken_away_by_their_sign(asked: dict[str
         ({"+reserve.time": "-2"}, "value is not in range(-1, 9223372036854775807)"),
     ],
 )
-def test_wrong_alterations_are_refused_in_the_peers_words(asked: dict[str, str], text: str) -> None:
+def test_invalid_alterations_are_refused_with_rocketmqs_message(asked: dict[str, str], text: str) -> None:
     """The messages are those of AttributeUtil.alterCurrentAttributes, docs/format.md §9."""
     with pytest.raises(TopicAttributeError) as refused:
         attributes_to_alter(STORED, asked)
@@ -211,7 +211,7 @@ NOT_HONOURED = [
 
 
 @pytest.mark.parametrize(("name", "value"), [*NOT_HONOURED, ("cleanup.policy", "COMPACTION")])
-def test_attribute_that_nothing_honours_is_refused_at_create(name: str, value: str) -> None:
+def test_an_unsupported_attribute_value_is_refused_at_create(name: str, value: str) -> None:
     """RocketMQ would compact, order or expire by it; the error lists the supported values."""
     for signed in (name, f"+{name}"):
         with pytest.raises(TopicAttributeError, match="is not supported") as refused:
@@ -220,7 +220,7 @@ def test_attribute_that_nothing_honours_is_refused_at_create(name: str, value: s
 
 
 @pytest.mark.parametrize(("name", "value"), NOT_HONOURED)
-def test_attribute_that_nothing_honours_is_refused_at_alter(name: str, value: str) -> None:
+def test_an_unsupported_attribute_value_is_refused_at_alter(name: str, value: str) -> None:
     """An attribute of that kind that a broker has set can still be removed, and does not prevent other changes."""
     with pytest.raises(TopicAttributeError, match="is not supported"):
         attributes_to_alter(STORED, {f"+{name}": value})
@@ -231,7 +231,7 @@ def test_attribute_that_nothing_honours_is_refused_at_alter(name: str, value: st
 
 
 @pytest.mark.parametrize("name", ["lite.bind.topic", "priority", "priority.factor", "queue.typo", "MESSAGE.TYPE"])
-def test_unknown_attribute_is_refused(name: str) -> None:
+def test_an_unknown_attribute_is_refused(name: str) -> None:
     """This holds at create and at alter."""
     with pytest.raises(TopicAttributeError, match=f"unsupported key: {name}"):
         attributes_to_create({f"+{name}": "1"})
@@ -240,7 +240,7 @@ def test_unknown_attribute_is_refused(name: str) -> None:
 
 
 @pytest.mark.parametrize("value", ["-2", "9223372036854775808", "x", "", "٣", "1.5"])
-def test_reserve_time_is_a_64_bit_number_from_minus_1(value: str) -> None:
+def test_an_out_of_range_reserve_time_is_refused(value: str) -> None:
     """This is the attribute's range."""
     with pytest.raises(TopicAttributeError):
         attributes_to_create({"+reserve.time": value})

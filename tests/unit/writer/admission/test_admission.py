@@ -57,7 +57,7 @@ def keys_of(batch: Batch) -> list[str]:
     return [decode_properties(text).get("UNIQ_KEY", "") for text in texts]
 
 
-def test_a_queue_id_of_the_request_counts() -> None:
+def test_a_queue_id_in_the_request_selects_the_queue() -> None:
     assert admit((b"x", {"KEYS": "k"}), queue_id=2).key.queue_id == 2
 
 
@@ -68,7 +68,7 @@ def test_a_key_chooses_the_queue(request_key: str) -> None:
     assert batch.key.queue_id == queue_of_key(request_key or "first", 4)
 
 
-def test_batches_without_a_key_take_turns_over_the_queues() -> None:
+def test_batches_without_a_key_are_distributed_round_robin() -> None:
     admission = Admission(LIMITS, STORE_HOST)
     assert [admit((b"x", {}), admission=admission).key.queue_id for _ in range(6)] == [0, 1, 2, 3, 0, 1]
 
@@ -99,7 +99,7 @@ NOT_WAITING = {"WAIT": "false"}
 @pytest.mark.parametrize(
     ("waits", "expected"), [(({}, {}), True), ((NOT_WAITING, NOT_WAITING), False), (({"WAIT": "x"},), False)]
 )
-def test_messages_with_wait_false_do_not_wait(waits: tuple[dict[str, str], ...], expected: bool) -> None:
+def test_messages_with_wait_false_do_not_wait_for_the_flush(waits: tuple[dict[str, str], ...], expected: bool) -> None:
     assert admit(*((b"x", named) for named in waits)).waits_for_flush is expected
 
 
@@ -129,13 +129,13 @@ REFUSALS: dict[str, tuple[type[StoreError], list[tuple[bytes, dict[str, str]]], 
 
 
 @pytest.mark.parametrize("case", REFUSALS)
-def test_bad_batches_are_refused(case: str) -> None:
+def test_invalid_batches_are_refused(case: str) -> None:
     error, messages, request = REFUSALS[case]
     with pytest.raises(error):
         admit(*messages, **request)
 
 
-def test_a_body_of_the_limit_is_admitted() -> None:
+def test_a_body_as_large_as_the_limit_is_admitted() -> None:
     """The limit counts the body of a single message, and not its wire form."""
     assert admit((b"x" * MAX_SIZE, {})).count == 1
 
@@ -146,7 +146,7 @@ def test_records_that_do_not_fit_into_a_segment_are_refused() -> None:
     assert refused.value.facts["limit"] == 950 - 8
 
 
-def test_a_number_that_is_not_the_batches_is_refused() -> None:
+def test_a_wrong_inner_num_property_is_refused() -> None:
     with pytest.raises(InnerBatchIllegalError) as refused:
         admit((b"a", {}), to=topic(batch=True), properties={"INNER_NUM": "5"})
     assert (refused.value.facts["claimed"], refused.value.facts["count"]) == ("5", 1)

@@ -13,7 +13,7 @@ def test_a_wire_batch_counts_its_bytes() -> None:
         assert Received.of(request) == (request, packed, len(packed))
 
 
-def test_messages_that_are_spelled_out_count_as_they_came() -> None:
+def test_unpacked_messages_count_their_serialised_size() -> None:
     spelled = AppendBatchRequest(topic="orders", messages=MessageList(messages=[Message(body=b"x" * 100)]))
     nothing = AppendBatchRequest(topic="orders")
     for request in (spelled, nothing):

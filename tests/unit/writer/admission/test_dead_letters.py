@@ -28,12 +28,12 @@ def redirected(received: Received) -> Received:
 @pytest.mark.parametrize(
     ("text", "limit"), [(None, DEFAULT), ("3", 3), ("0", 0), ("-1", DEFAULT), ("+5", 5), ("2147483647", 2147483647)]
 )
-def test_the_limit_is_the_propertys_or_the_default(text: str | None, limit: int) -> None:
+def test_the_retry_limit_is_the_property_or_the_default(text: str | None, limit: int) -> None:
     assert limit_of_tries({} if text is None else {"MAX_RECONSUME_TIMES": text}, DEFAULT) == limit
 
 
 @pytest.mark.parametrize("text", ["", "many", "1.5", "2147483648", "-2147483649", "0x10"])
-def test_a_limit_that_is_no_integer_is_refused(text: str) -> None:
+def test_a_retry_limit_that_is_not_an_integer_is_refused(text: str) -> None:
     with pytest.raises(PropertiesIllegalError):
         limit_of_tries({"MAX_RECONSUME_TIMES": text}, DEFAULT)
 
@@ -48,7 +48,7 @@ def test_a_limit_that_is_no_integer_is_refused(text: str) -> None:
     ],
     ids=["one try is left", "one of its own tries is left", "no retry topic", "sent for the first time"],
 )
-def test_other_appends_stay_as_they_are(received: Received) -> None:
+def test_other_appends_are_not_redirected(received: Received) -> None:
     assert redirected(received) is received
 
 
@@ -56,7 +56,7 @@ def test_other_appends_stay_as_they_are(received: Received) -> None:
 @pytest.mark.parametrize(
     ("reconsume_times", "named"), [(DEFAULT, {}), (DEFAULT + 5, {}), (3, {"MAX_RECONSUME_TIMES": "3"})]
 )
-def test_the_last_try_goes_to_the_dead_letters(topic: str, reconsume_times: int, named: dict[str, str]) -> None:
+def test_the_last_attempt_is_stored_as_a_dead_letter(topic: str, reconsume_times: int, named: dict[str, str]) -> None:
     received = retry(reconsume_times, {**named, "DELAY": "5", "KEYS": "k"}, topic=topic, queue_id=3)
     letter = redirected(received)
     assert letter.request.topic == "%DLQ%billing"
@@ -68,12 +68,12 @@ def test_the_last_try_goes_to_the_dead_letters(topic: str, reconsume_times: int,
     assert received.request.topic == topic, "the request of the caller is not changed"
 
 
-def test_a_spelled_out_message_is_redirected_too() -> None:
+def test_an_unpacked_message_is_redirected_too() -> None:
     messages = MessageList(messages=[Message(body=b"body")])
     request = AppendBatchRequest(topic="%RETRY%billing", messages=messages, reconsume_times=DEFAULT)
     assert redirected(Received.of(request)).request.topic == "%DLQ%billing"
 
 
-def test_a_place_in_the_retry_topic_is_refused() -> None:
+def test_an_expected_offset_in_the_retry_topic_is_refused() -> None:
     with pytest.raises(ArgumentIllegalError):
         redirected(retry(DEFAULT, queue_id=0, expected_next_offset=1))

@@ -62,19 +62,19 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_bad_properties_are_refused_with_the_number_of_their_message(case: str) -> None:
+def test_invalid_properties_are_refused_with_the_message_number(case: str) -> None:
     with pytest.raises(PropertiesIllegalError) as refused:
         wire(Message(body=b"x"), REFUSED[case])
     assert refused.value.facts["at"] == 1
 
 
 @pytest.mark.parametrize("topic", ["%RETRY%billing", "%DLQ%billing"])
-def test_a_message_that_comes_back_keeps_a_tag_that_no_filter_can_name(topic: str) -> None:
-    """A broker has stored it so; the copy for the next try must not be lost for that."""
+def test_a_retried_message_keeps_a_tag_that_no_filter_can_name(topic: str) -> None:
+    """A broker stored it with this tag, and the copy for the next attempt must not be lost because of it."""
     assert wire(Message(body=b"x", tag="A||B"), topic=topic) == wire_batch((b"x", properties({"TAGS": "A||B"}), 0))
 
 
 @pytest.mark.parametrize("key", ["", "a b"])
-def test_a_message_that_comes_back_may_still_not_have_a_key_that_becomes_another(key: str) -> None:
+def test_a_retried_message_with_an_ambiguous_key_is_refused(key: str) -> None:
     with pytest.raises(StoreError):
         wire(Message(body=b"x", keys=[key]), topic="%RETRY%billing")

@@ -75,13 +75,13 @@ REFUSED: dict[str, tuple[type[StoreError], TopicConfig, dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("case", ACCEPTED)
-def test_good_requests_are_accepted(case: str) -> None:
+def test_valid_requests_are_accepted(case: str) -> None:
     config, fields = ACCEPTED[case]
     check_request(request_to(config, **fields), config)
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_bad_requests_are_refused(case: str) -> None:
+def test_invalid_requests_are_refused(case: str) -> None:
     error, config, fields = REFUSED[case]
     with pytest.raises(error):
         check_request(request_to(config, **fields), config)
@@ -91,11 +91,11 @@ def test_bad_requests_are_refused(case: str) -> None:
     ("topic", "tries", "expected"),
     [("%RETRY%billing", 1, True), ("%DLQ%billing", 1, True), ("%RETRY%billing", 0, False), ("orders", 1, False)],
 )
-def test_a_retry_has_tries_and_a_groups_topic(topic: str, tries: int, expected: bool) -> None:
+def test_a_retry_has_reconsume_times_and_a_retry_topic(topic: str, tries: int, expected: bool) -> None:
     assert is_retry(AppendBatchRequest(topic=topic, reconsume_times=tries)) is expected
 
 
-def test_one_message_is_single_only_for_a_topic_of_single_messages() -> None:
+def test_one_message_is_single_only_in_a_topic_without_batches() -> None:
     spelled_out = MessageList(messages=[Message(body=b"a")])
     for fields in ({"packed": ONE}, {"packed": b"", "messages": spelled_out}):
         assert is_single(AppendBatchRequest(**fields), ORDERS)

@@ -58,25 +58,25 @@ def stored(
 @pytest.mark.parametrize(
     ("value", "level"), [("0", 0), ("1", 1), ("18", 18), ("19", 18), ("2147483647", 18), ("007", 7), (None, 0)]
 )
-def test_levels_end_at_18(value: str | None, level: int) -> None:
+def test_delay_levels_above_18_count_as_18(value: str | None, level: int) -> None:
     """Greater levels count as 18; 0 and no value mean no delay."""
     assert delay_level({} if value is None else {"DELAY": value}) == level
 
 
 @pytest.mark.parametrize("value", ["-1", "soon", "1.5", "2147483648", "٣", " 3", "3 ", "9" * 5000])
-def test_what_is_no_level_is_refused(value: str) -> None:
+def test_an_invalid_delay_level_is_refused(value: str) -> None:
     """A stored invalid level would be damage for the indexer."""
     with pytest.raises(PropertiesIllegalError):
         delay_level({"DELAY": value})
 
 
-def test_a_time_of_delivery_is_refused() -> None:
+def test_a_delivery_time_property_is_refused() -> None:
     """It is refused even with a level."""
     with pytest.raises(BatchDelayError, match="TIMER_DELIVER_MS"):
         require_no_timer({"DELAY": "3", "TIMER_DELIVER_MS": "1"})
 
 
-def test_delayed_message_is_stored_as_the_spec_says() -> None:
+def test_a_delayed_message_is_stored_in_the_queue_of_its_level() -> None:
     """It is in the level's queue; its real topic and queue follow its properties; all other fields stay as sent."""
     batch = delayed(batch_of({"UNIQ_KEY": "u1", "DELAY": "3", "TAGS": "a"}), 3, lambda: "not needed")
     assert stored(batch) == record_bytes(
@@ -115,7 +115,7 @@ def test_delayed_message_is_stored_as_the_spec_says() -> None:
     ],
     ids=["no key", "request id", "too great a level", "was delayed before"],
 )
-def test_properties_of_a_delayed_message(
+def test_a_delayed_message_has_a_key_its_level_and_one_destination(
     named: dict[str, str], extra: bytes, level: int, expected: dict[str, str]
 ) -> None:
     """It has a UNIQ_KEY, its actual level and one destination, and the right sizes."""
@@ -144,12 +144,12 @@ def test_too_long_properties_are_refused() -> None:
     ],
     ids=str,
 )
-def test_a_record_may_not_say_where_it_goes(named: dict[str, str]) -> None:
+def test_a_record_with_an_ambiguous_destination_has_none(named: dict[str, str]) -> None:
     """The destination would be ambiguous."""
     assert destination_of(Record(SCHEDULE.encode(), b"x", properties(named))) is None
 
 
-def test_delivered_message_keeps_everything_but_its_place() -> None:
+def test_a_delivered_message_keeps_all_fields_except_its_position() -> None:
     """Born host and time, flags, reconsume times, body and properties stay; the old record's CRC is removed."""
     text = {"UNIQ_KEY": "u", "DELAY": "3", "REAL_TOPIC": "orders", "REAL_QID": "2"}
     record = Record(
@@ -178,7 +178,7 @@ def test_delivered_message_keeps_everything_but_its_place() -> None:
     assert batch.unique_key == b"u"
 
 
-def test_real_brokers_deliveries_have_the_same_bytes(golden_store: GoldenStore) -> None:
+def test_deliveries_have_the_same_bytes_as_those_of_a_broker(golden_store: GoldenStore) -> None:
     """Each delayed message of a real store is delivered to the broker's position, with the same bytes.
 
     It keeps DELAY.

@@ -43,41 +43,41 @@ def find(log: MappedFileQueue, batch: Batch, *, count: int | None = None, dead_e
     return None if found is None else found.queue_offset
 
 
-def test_the_same_batch_has_the_place_of_its_original(log: MappedFileQueue) -> None:
+def test_a_repeated_batch_has_the_offset_of_its_original(log: MappedFileQueue) -> None:
     store(log, batch_of(b"one", b"two", key="id"))
     assert find(log, batch_of(b"one", b"two", key="id"), count=2) == 5
     assert find(log, batch_of(b"one", b"two", key="id")) == 5, "a place in the log's tail has no count"
 
 
-def test_a_repeat_from_another_address_and_time_is_the_same(log: MappedFileQueue) -> None:
+def test_a_repeat_from_another_address_and_time_is_a_duplicate(log: MappedFileQueue) -> None:
     store(log, batch_of(b"one", key="id"))
     later = batch_of(b"one", key="id", wrapper=Wrapper(b"\x0a\x00\x00\x01" + BORN_HOST[4:], BORN_MS + 9))
     assert find(log, later, count=1) == 5
 
 
 @pytest.mark.parametrize("bodies", [(b"other",), (b"one", b"two")], ids=["another body", "another count"])
-def test_another_content_under_the_same_key_is_a_conflict(log: MappedFileQueue, bodies: tuple[bytes, ...]) -> None:
+def test_different_content_under_the_same_key_is_a_conflict(log: MappedFileQueue, bodies: tuple[bytes, ...]) -> None:
     store(log, batch_of(b"one", key="id"))
     with pytest.raises(RequestConflictError) as conflict:
         find(log, batch_of(*bodies, key="id"), count=1)
     assert conflict.value.facts["physical_offset"] == AT
 
 
-def test_a_record_of_another_key_topic_or_try_is_no_original(log: MappedFileQueue) -> None:
-    """The search by the hash of a key may lead to records of others."""
+def test_a_record_of_another_key_topic_or_attempt_is_not_an_original(log: MappedFileQueue) -> None:
+    """Different keys may have the same hash."""
     store(log, batch_of(b"one", key="id"))
     assert find(log, batch_of(b"one", key="another")) is None
     assert find(log, batch_of(b"one", key="id", topic="others")) is None
     assert find(log, batch_of(b"one", key="id", wrapper=Wrapper(BORN_HOST, BORN_MS, reconsume_times=1))) is None
 
 
-def test_a_record_of_a_deleted_topic_is_no_original(log: MappedFileQueue) -> None:
+def test_a_record_of_a_deleted_topic_is_not_an_original(log: MappedFileQueue) -> None:
     store(log, batch_of(b"one", key="id"))
     assert find(log, batch_of(b"one", key="id"), dead_end=AT + 1) is None
     assert find(log, batch_of(b"one", key="id"), dead_end=AT) == 5
 
 
-def test_a_damaged_or_missing_record_is_no_original(log: MappedFileQueue) -> None:
+def test_a_damaged_or_missing_record_is_not_an_original(log: MappedFileQueue) -> None:
     assert find(log, batch_of(b"one", key="id")) is None
     store(log, batch_of(b"one", key="id"))
     log.write(AT + 4, b"\x00\x00\x00\x00")  # its magic

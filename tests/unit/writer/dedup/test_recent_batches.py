@@ -52,7 +52,7 @@ def test_tail_keeps_the_last_bytes_of_the_log_only() -> None:
     assert keys.find(b"short") == []
 
 
-def test_hashes_tell_keys_apart() -> None:
+def test_similar_keys_have_different_hashes() -> None:
     """Keys may differ only in length, or in trailing zero bytes."""
     keys = [b"a", b"a\0", b"a" * 8, b"a" * 9, b"b" * 8, b"a" * 7 + b"b", *(b"%032d" % i for i in range(1000))]
     data = b"".join(keys)
@@ -61,7 +61,7 @@ def test_hashes_tell_keys_apart() -> None:
     assert len(set(hash_keys(np.frombuffer(data, np.uint8), at, lengths).tolist())) == len(keys)
 
 
-def test_window_knows_its_batches_surely() -> None:
+def test_the_window_finds_its_batches_by_topic_and_key() -> None:
     """It knows place and count by topic and key; not forgotten batches, nor batches without a key."""
     window = RecentBatches(10, TailKeys(0))
     window.add(batch(b"k1"), 100)
@@ -74,7 +74,7 @@ def test_window_knows_its_batches_surely() -> None:
     assert window.find(batch(b"")) == []
 
 
-def test_window_asks_the_tail_until_it_is_too_old() -> None:
+def test_the_window_searches_the_tail_until_it_is_full() -> None:
     """After as many batches as the window holds, records from before the start are no longer considered."""
     keys, places = tail()
     window = RecentBatches(2, keys)
@@ -85,7 +85,7 @@ def test_window_asks_the_tail_until_it_is_too_old() -> None:
     assert window.find(batch(b"short")) == []
 
 
-def test_what_a_window_holds_is_nothing_for_the_garbage_collector() -> None:
+def test_batches_in_the_window_are_not_tracked_by_the_garbage_collector() -> None:
     """A full collection would stop the writer for longer, the more batches are remembered."""
     window = RecentBatches(10_000, TailKeys(0))
     gc.collect()
@@ -97,7 +97,7 @@ def test_what_a_window_holds_is_nothing_for_the_garbage_collector() -> None:
 
 
 @pytest.mark.parametrize("limit", [0, 1, 3])
-def test_window_holds_as_many_as_it_says(limit: int) -> None:
+def test_the_window_keeps_the_newest_batches_up_to_its_limit(limit: int) -> None:
     """The oldest are dropped first; a window of size 0 recognises nothing."""
     window = RecentBatches(limit, TailKeys(0))
     for number in range(5):

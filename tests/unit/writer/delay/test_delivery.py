@@ -35,7 +35,7 @@ def deliver(
     asyncio.run(run())
 
 
-def test_due_messages_go_to_their_queues_and_count_when_they_are_on_disk(tmp_path: Path) -> None:
+def test_due_messages_are_delivered_to_their_queues_and_flushed(tmp_path: Path) -> None:
     async def check(opened: OpenedLog, delivery: DelayedDelivery) -> None:
         outcome = await delivery.deliver([due(0), due(1), due(2, queue_id="0")])
         assert (outcome.done, outcome.error, delivery.counts["delivered"]) == (3, None, 3)
@@ -48,7 +48,7 @@ def test_due_messages_go_to_their_queues_and_count_when_they_are_on_disk(tmp_pat
     deliver(tmp_path, check)
 
 
-def test_a_delivery_that_is_repeated_stores_no_second_copy(tmp_path: Path) -> None:
+def test_a_repeated_delivery_stores_no_second_copy(tmp_path: Path) -> None:
     async def check(opened: OpenedLog, delivery: DelayedDelivery) -> None:
         await delivery.deliver([due(0)])
         assert (await delivery.deliver([due(0), due(1)])).done == 2
@@ -94,7 +94,7 @@ def test_a_message_from_before_its_topic_was_deleted_is_not_delivered(tmp_path: 
     deliver(tmp_path, check)
 
 
-def test_messages_that_the_log_does_not_take_are_not_done(tmp_path: Path) -> None:
+def test_messages_that_the_log_refuses_are_not_counted_as_delivered(tmp_path: Path) -> None:
     disk = SyncGate()
 
     async def check(opened: OpenedLog, delivery: DelayedDelivery) -> None:

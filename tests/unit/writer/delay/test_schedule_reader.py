@@ -45,8 +45,8 @@ def bodies(queues: DelayQueues, *, level: int = 1, offset: int = 0, now_ms: int 
     return [None if message.record is None else message.record.body for message in messages]
 
 
-def test_due_messages_come_in_order_and_the_next_time_is_told(store: DelayedStore) -> None:
-    """The list ends at the first message that is not due; other levels' messages are not in it."""
+def test_due_messages_are_returned_in_order_with_the_next_due_time(store: DelayedStore) -> None:
+    """The list ends at the first message that is not due and contains no messages of other levels."""
     for number, due_ms in enumerate((NOW_MS - 5, NOW_MS, NOW_MS + 1, NOW_MS + 2)):
         store.delay(due_ms, b"%d" % number)
     store.delay(NOW_MS, b"other", level=2)
@@ -60,8 +60,8 @@ def test_due_messages_come_in_order_and_the_next_time_is_told(store: DelayedStor
     assert bodies(store.queues(), offset=1) == [b"1"]
 
 
-def test_nothing_above_the_watermark_is_seen(store: DelayedStore) -> None:
-    """Its unit exists already."""
+def test_messages_above_the_watermark_are_not_returned(store: DelayedStore) -> None:
+    """The unit of the message exists already."""
     first = store.delay(NOW_MS, b"0")
     store.delay(NOW_MS, b"1")
     store.publish(first.physical_offset + first.size)
@@ -70,7 +70,7 @@ def test_nothing_above_the_watermark_is_seen(store: DelayedStore) -> None:
 
 
 @pytest.mark.parametrize("level", [1, 18])
-def test_no_message_is_no_message(tmp_path: Path, level: int) -> None:
+def test_a_missing_topic_or_queue_has_no_messages(tmp_path: Path, level: int) -> None:
     """There is no topic, or no queue."""
     built = BuiltStore(tmp_path)
     built.topic("t")
@@ -80,7 +80,7 @@ def test_no_message_is_no_message(tmp_path: Path, level: int) -> None:
         built.topic(SCHEDULE, queues=18)
 
 
-def test_a_time_beyond_the_levels_delay_counts_as_come(store: DelayedStore) -> None:
+def test_a_stored_due_time_beyond_the_levels_delay_is_treated_as_due(store: DelayedStore) -> None:
     """The clock was set back since: RocketMQ's correctDeliverTimestamp."""
     store.delay(NOW_MS + 1_001)
     store.delay(NOW_MS + 1_000)
@@ -88,7 +88,7 @@ def test_a_time_beyond_the_levels_delay_counts_as_come(store: DelayedStore) -> N
     assert (look.next_offset, look.next_due_ms) == (1, NOW_MS + 1_000)
 
 
-def test_many_are_given_in_parts(store: DelayedStore) -> None:
+def test_many_due_messages_are_returned_in_parts(store: DelayedStore) -> None:
     """Each part has a limited number of bytes, and the next part follows at once."""
     for _ in range(40):
         store.delay(NOW_MS, bytes(30_000))
@@ -100,7 +100,7 @@ def test_many_are_given_in_parts(store: DelayedStore) -> None:
     assert len(queues.look(1, look.next_offset, NOW_MS).messages) == 40 - len(look.messages)
 
 
-def test_a_damaged_record_is_told(store: DelayedStore) -> None:
+def test_a_damaged_record_is_reported(store: DelayedStore) -> None:
     """It has a reason in place of a record; its neighbours are returned."""
     places = [store.delay(NOW_MS, b"body %d" % number).physical_offset for number in range(3)]
     store.write_log(places[1] + 90, b"?")
@@ -110,7 +110,7 @@ def test_a_damaged_record_is_told(store: DelayedStore) -> None:
     assert look.next_offset == 3
 
 
-def test_holes_are_stepped_over(store: DelayedStore) -> None:
+def test_holes_in_the_queue_are_skipped(store: DelayedStore) -> None:
     """A damaged record left units without a message."""
     store.delay(NOW_MS, b"0")
     store.write_units(SCHEDULE, 0, 1, PRE_BLANK)
@@ -121,7 +121,7 @@ def test_holes_are_stepped_over(store: DelayedStore) -> None:
     assert look.next_offset == 3
 
 
-def test_expired_messages_are_behind_the_minimum(tmp_path: Path) -> None:
+def test_a_read_of_expired_messages_begins_at_the_minimum_offset(tmp_path: Path) -> None:
     """The read begins at the remaining messages, and reports that."""
     store = DelayedStore(tmp_path)
     for _ in range(5):

@@ -108,7 +108,7 @@ def now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-def test_only_levels_with_something_waiting_are_looked_at(path: Path) -> None:
+def test_only_levels_with_pending_messages_are_read(path: Path) -> None:
     """Other levels, and those that the file marks as done, are never read."""
     save_delay_offsets(path, DelayOffsets(1, {2: 3}), DiskStorage())
     queues, delivery = FakeQueues({1: [0, 0], 2: [0, 0, 0], 5: [0]}), FakeDelivery()
@@ -118,7 +118,7 @@ def test_only_levels_with_something_waiting_are_looked_at(path: Path) -> None:
     assert load_delay_offsets(path) == DelayOffsets(2, {1: 2, 2: 3, 5: 1})
 
 
-def test_a_clock_that_is_set_back_does_not_put_off_the_saving(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_clock_set_back_does_not_delay_saving_the_offsets(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Offsets are saved within the interval, not an hour later: after a kill all would be looked up again."""
     queues, delivery = FakeQueues({1: [0]}), FakeDelivery()
     saved: list[DelayOffsets] = []
@@ -133,14 +133,14 @@ def test_a_clock_that_is_set_back_does_not_put_off_the_saving(path: Path, monkey
     assert saved[:1] == [DelayOffsets(1, {1: 1})]
 
 
-def test_nothing_waiting_costs_no_look(path: Path) -> None:
+def test_without_pending_messages_no_level_is_read(path: Path) -> None:
     """No file is written."""
     queues = FakeQueues({})
     run(path, queues, FakeDelivery(), seconds=0.1)
     assert (queues.looks, path.exists()) == ([], False)
 
 
-def test_sleeps_until_the_next_is_due(path: Path) -> None:
+def test_the_scheduler_sleeps_until_the_next_message_is_due(path: Path) -> None:
     """It reads once before, to learn the time, and once when it is due."""
     due = now_ms() + 300
     queues, delivery = FakeQueues({4: [due]}), FakeDelivery()
@@ -149,7 +149,7 @@ def test_sleeps_until_the_next_is_due(path: Path) -> None:
     assert due <= now_ms() < due + 250
 
 
-def test_waits_for_the_watermark_without_looking(path: Path) -> None:
+def test_the_scheduler_waits_for_the_watermark_without_reading(path: Path) -> None:
     """Messages that are not indexed cannot be seen: the queue is read when the watermark has moved."""
     queues, delivery = FakeQueues({1: [0]}), FakeDelivery()
     queues.now_visible = END - 1
@@ -166,7 +166,7 @@ def test_waits_for_the_watermark_without_looking(path: Path) -> None:
     assert queues.looks == [1, 1, 1]
 
 
-def test_pauses_grow_to_a_second() -> None:
+def test_pauses_between_reads_grow_to_a_second() -> None:
     """They grow while the watermark does not move, and restart when it does."""
     level, pauses = DelayLevel(1, end=END), []
     level.plan(Look(0, 0, 0), 0)
@@ -180,7 +180,7 @@ def test_pauses_grow_to_a_second() -> None:
     assert (level.look_ms, level.is_blind) == (None, False)
 
 
-def test_time_that_is_too_far_away_has_come() -> None:
+def test_a_due_time_too_far_ahead_is_treated_as_due() -> None:
     """The clock was set back since the time was set: RocketMQ's correctDeliverTimestamp."""
     level = DelayLevel(1, end=END, look_ms=100_000)
     assert [level.is_time(now) for now in (80_000, 90_000, 99_999, 100_000)] == [True, False, False, True]
@@ -188,7 +188,7 @@ def test_time_that_is_too_far_away_has_come() -> None:
     assert not level.is_time(0)
 
 
-def test_refused_delivery_is_tried_again_from_where_it_stopped(path: Path) -> None:
+def test_a_refused_delivery_is_retried_from_where_it_stopped(path: Path) -> None:
     """The order stays, no message is repeated or left out; other levels continue meanwhile."""
     queues, delivery = FakeQueues({1: [0, 0, 0], 2: [0]}), FakeDelivery()
     delivery.refusals = 1
@@ -197,7 +197,7 @@ def test_refused_delivery_is_tried_again_from_where_it_stopped(path: Path) -> No
     assert load_delay_offsets(path).table == {1: 3, 2: 1}
 
 
-def test_a_broken_level_does_not_hold_up_the_others(path: Path) -> None:
+def test_a_failing_level_does_not_delay_the_others(path: Path) -> None:
     """The failure is reported, and the level is tried again later."""
     queues, delivery = FakeQueues({1: [0], 2: [0]}), FakeDelivery()
     queues.broken = {1}
@@ -206,7 +206,7 @@ def test_a_broken_level_does_not_hold_up_the_others(path: Path) -> None:
     assert queues.looks.count(1) == 1
 
 
-def test_a_place_behind_the_queues_end_is_corrected(path: Path) -> None:
+def test_a_saved_offset_beyond_the_queues_end_is_corrected(path: Path) -> None:
     """The file is from another log: new messages must not be left out."""
     save_delay_offsets(path, DelayOffsets(1, {1: 9, 2: 9}), DiskStorage())
     queues, delivery = FakeQueues({1: [0, 0]}), FakeDelivery()

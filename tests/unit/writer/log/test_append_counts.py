@@ -45,7 +45,7 @@ def test_a_repeat_counts_as_a_duplicate_and_not_as_a_message() -> None:
     assert values["tidemark_duplicate_batches_total"] == {(): 1}
 
 
-def test_refusals_count_by_reason_wherever_they_come_from() -> None:
+def test_refusals_before_and_during_an_append_are_counted_by_reason() -> None:
     counts = AppendCounts(max_topics=10)
     counts.count([failed(DiskFullError("full")), failed(NextOffsetMismatchError("other"))])
     counts.refuse(DiskFullError("full"))

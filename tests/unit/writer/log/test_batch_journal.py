@@ -43,7 +43,7 @@ def test_written_batches_are_read_in_their_order(tmp_path: Path, journal: BatchJ
     assert read(tmp_path).stretches == stretches(0, 3)
 
 
-def test_forgotten_batches_are_gone_and_their_numbers_are_used_again(tmp_path: Path, journal: BatchJournal) -> None:
+def test_forgotten_batches_are_overwritten_by_later_ones(tmp_path: Path, journal: BatchJournal) -> None:
     journal.write(stretches(0, 3))
     journal.forget(2)
     assert read(tmp_path).stretches == stretches(0, 1)

@@ -94,7 +94,7 @@ def test_async_mode_commits_and_answers_before_the_sync(tmp_path: Path) -> None:
     asyncio.run(run())
 
 
-def test_a_failed_sync_ends_the_log_for_everyone_who_waits(tmp_path: Path) -> None:
+def test_a_failed_sync_fails_every_pending_and_later_append(tmp_path: Path) -> None:
     async def run() -> None:
         disk = SyncGate()
         async with opened_log(tmp_path, disk) as opened:
@@ -113,8 +113,8 @@ def test_a_failed_sync_ends_the_log_for_everyone_who_waits(tmp_path: Path) -> No
     asyncio.run(run())
 
 
-def test_a_repeat_is_answered_with_the_place_of_its_original(tmp_path: Path) -> None:
-    """Both when the original is in the log and when it arrives in the same group."""
+def test_a_repeat_is_answered_with_the_offset_of_its_original(tmp_path: Path) -> None:
+    """The original is in the log, or arrives in the same group."""
 
     async def run() -> None:
         async with opened_log(tmp_path) as opened:
@@ -131,7 +131,7 @@ def test_a_repeat_is_answered_with_the_place_of_its_original(tmp_path: Path) -> 
     asyncio.run(run())
 
 
-def test_a_refused_batch_takes_nothing_from_its_neighbours(tmp_path: Path) -> None:
+def test_a_refused_batch_does_not_affect_its_neighbours(tmp_path: Path) -> None:
     async def run() -> None:
         async with opened_log(tmp_path) as opened:
             first, conflict, second = await opened.append(
@@ -143,7 +143,7 @@ def test_a_refused_batch_takes_nothing_from_its_neighbours(tmp_path: Path) -> No
     asyncio.run(run())
 
 
-def test_a_task_between_runs_behind_every_batch_submitted_before_it(tmp_path: Path) -> None:
+def test_a_task_runs_after_every_batch_submitted_before_it(tmp_path: Path) -> None:
     async def run() -> None:
         async with opened_log(tmp_path) as opened:
             ends: list[int] = []
@@ -179,7 +179,7 @@ def test_batches_above_the_limit_in_flight_are_refused_until_others_are_answered
     asyncio.run(run())
 
 
-def test_close_answers_what_was_accepted_and_refuses_the_rest(tmp_path: Path) -> None:
+def test_close_answers_accepted_batches_and_refuses_later_ones(tmp_path: Path) -> None:
     async def run() -> None:
         async with opened_log(tmp_path) as opened:
             accepted = [opened.submit(batch_of(b"a")) for _ in range(5)]
@@ -191,7 +191,7 @@ def test_close_answers_what_was_accepted_and_refuses_the_rest(tmp_path: Path) ->
     asyncio.run(run())
 
 
-def test_numbering_and_repeats_continue_after_a_restart(tmp_path: Path) -> None:
+def test_queue_offsets_and_duplicate_detection_continue_after_a_restart(tmp_path: Path) -> None:
     async def run() -> None:
         async def begin(opened: OpenedLog) -> Batch:
             return (await opened.append(batch_of(b"a", b"b", key="k")))[0]

@@ -14,7 +14,7 @@ async def waiting(committed: Committed) -> asyncio.Task[None]:
     return task
 
 
-def test_a_move_wakes_every_waiter_and_later_ones_wait_again() -> None:
+def test_an_advance_wakes_every_waiter_and_later_waits_block_again() -> None:
     async def run() -> None:
         committed = Committed(100)
         tasks = [await waiting(committed) for _ in range(3)]
@@ -31,7 +31,7 @@ def test_a_move_wakes_every_waiter_and_later_ones_wait_again() -> None:
     asyncio.run(run())
 
 
-def test_the_offset_never_goes_back_and_a_move_to_it_wakes_no_waiter() -> None:
+def test_the_committed_offset_never_decreases_and_an_unchanged_one_wakes_no_waiter() -> None:
     async def run() -> None:
         committed = Committed(100)
         task = await waiting(committed)

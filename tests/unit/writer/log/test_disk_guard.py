@@ -11,7 +11,7 @@ from services.writer.log.disk_guard import DiskGuard, free_bytes
 from tidemark.errors import DiskFullError
 
 
-def test_guard_refuses_below_the_limit_and_recovers(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_guard_refuses_below_the_limit_and_recovers(monkeypatch: pytest.MonkeyPatch) -> None:
     """It checks at most once a second, and accepts appends again when space is back."""
     now, free, looks = [0.0], [100], []
 
@@ -34,7 +34,7 @@ def test_guard_refuses_below_the_limit_and_recovers(monkeypatch: pytest.MonkeyPa
     assert len(looks) == 3
 
 
-def test_guard_looks_at_once_after_a_failed_write(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_guard_checks_the_disk_immediately_after_a_failed_write(monkeypatch: pytest.MonkeyPatch) -> None:
     """A full disk is checked at once, not after a second."""
     free = [100]
     guard = DiskGuard(Path("/store"), 50, look=lambda path: free[0])
@@ -45,5 +45,5 @@ def test_guard_looks_at_once_after_a_failed_write(monkeypatch: pytest.MonkeyPatc
         guard.require_room()
 
 
-def test_free_bytes_asks_the_disk(tmp_path: Path) -> None:
+def test_free_bytes_returns_the_free_space_of_the_disk(tmp_path: Path) -> None:
     assert free_bytes(tmp_path) > 0

@@ -25,7 +25,7 @@ def take_in_thread(inbox: Inbox) -> tuple[threading.Thread, list[list[object] | 
     return thread, taken
 
 
-def test_little_is_taken_in_order_and_what_comes_meanwhile_waits() -> None:
+def test_take_little_returns_batches_in_order_and_blocks_the_appender() -> None:
     inbox = Inbox()
     first, second, third = batch(), batch(), batch()
     thread, taken = take_in_thread(inbox)
@@ -41,7 +41,7 @@ def test_little_is_taken_in_order_and_what_comes_meanwhile_waits() -> None:
     assert taken == [[third]]
 
 
-def test_a_thread_that_comes_late_waits_for_who_has_taken() -> None:
+def test_a_late_appender_thread_waits_until_the_batches_are_given_back() -> None:
     """Neither its first check nor its check of a closed inbox may let it append concurrently."""
     inbox = Inbox()
     inbox.add(batch())
@@ -56,7 +56,7 @@ def test_a_thread_that_comes_late_waits_for_who_has_taken() -> None:
     assert [len(items or []) for items in taken] == [1]
 
 
-def test_while_the_thread_appends_nobody_else_does() -> None:
+def test_take_little_returns_nothing_while_the_appender_works() -> None:
     inbox = Inbox()
     inbox.put(batch())
     assert inbox.take()
@@ -68,7 +68,7 @@ def test_while_the_thread_appends_nobody_else_does() -> None:
 
 
 @pytest.mark.parametrize("items", [[], [batch(LITTLE)], [batch(6_000), batch(6_000)], [batch(), lambda: None]])
-def test_much_and_tasks_are_for_the_thread(items: list[Batch]) -> None:
+def test_large_batches_and_tasks_are_left_to_the_appender(items: list[Batch]) -> None:
     inbox = Inbox()
     for item in items:
         inbox.add(item)
@@ -77,7 +77,7 @@ def test_much_and_tasks_are_for_the_thread(items: list[Batch]) -> None:
     assert inbox.take() == (items or None)
 
 
-def test_what_is_closed_gives_little_to_nobody() -> None:
+def test_a_discarded_inbox_returns_nothing() -> None:
     inbox = Inbox()
     inbox.add(batch())
     inbox.discard()

@@ -98,7 +98,7 @@ def test_batches_of_one_queue_are_numbered_densely_in_their_order(tail: Tail) ->
     assert dict(tail.offsets) == {ORDERS: 4, QueueKey("orders", 1): 1}
 
 
-def test_a_batch_counts_only_after_it_is_written_out(tail: Tail) -> None:
+def test_a_batch_is_appended_only_after_write_out(tail: Tail) -> None:
     batch = batch_of(b"a")
     tail.tail.append(batch)
     assert tail.log.starts == [0] and not any(tail.log.read(0, FILE_SIZE))
@@ -122,12 +122,12 @@ def test_a_batch_that_does_not_fit_rolls_to_the_next_file(tail: Tail) -> None:
     assert placed == sorted(placed) and placed[-1] >= FILE_SIZE
 
 
-def test_a_batch_greater_than_the_buffer_is_written_alone_and_in_order(tail: Tail) -> None:
+def test_a_batch_larger_than_the_buffer_is_written_alone_and_in_order(tail: Tail) -> None:
     tail.append(batch_of(b"small"), batch_of(b"x" * 20_000), batch_of(b"small"))
     assert tail.queue_offsets() == [0, 1, 2]
 
 
-def test_an_expected_offset_that_is_wrong_is_refused_without_a_trace(tail: Tail) -> None:
+def test_a_wrong_expected_offset_is_refused_and_changes_nothing(tail: Tail) -> None:
     tail.append(batch_of(b"a"))
     end = tail.tail.position
     with pytest.raises(NextOffsetMismatchError) as refused:
@@ -138,7 +138,7 @@ def test_an_expected_offset_that_is_wrong_is_refused_without_a_trace(tail: Tail)
     assert tail.tail.position > end
 
 
-def test_a_failed_write_leaves_no_trace_and_uses_up_no_offset(tail: Tail) -> None:
+def test_a_failed_write_is_undone_and_uses_no_queue_offset(tail: Tail) -> None:
     tail.append(batch_of(b"a", key="first"))
     end = tail.tail.position
     tail.disk.refuses_data = True
@@ -161,7 +161,7 @@ def test_a_failed_write_that_cannot_be_undone_ends_the_log(tail: Tail) -> None:
         tail.tail.write_out()
 
 
-def test_store_times_never_go_back(tail: Tail) -> None:
+def test_store_timestamps_never_decrease(tail: Tail) -> None:
     """A clock that is set back gives the greatest time so far."""
     future_ms = 4_102_444_800_000
     tail.tail.store_timestamp = future_ms

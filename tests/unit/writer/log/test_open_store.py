@@ -54,7 +54,7 @@ def test_a_store_is_opened_by_one_writer_at_a_time(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("is_clean", [True, False], ids=["a clean stop", "a kill"])
-def test_a_later_start_has_the_log_and_the_numbers_and_a_greater_term(tmp_path: Path, is_clean: bool) -> None:
+def test_a_restart_keeps_the_log_and_queue_offsets_and_raises_the_term(tmp_path: Path, is_clean: bool) -> None:
     store = opened(tmp_path)
     write_record(store)
     (close if is_clean else release_store)(store)
@@ -73,7 +73,7 @@ def test_a_running_store_has_the_abort_file_of_a_broker(tmp_path: Path) -> None:
     assert StorePaths(tmp_path).abort.exists()
 
 
-def test_a_clean_stop_leaves_no_file_that_was_only_prepared(tmp_path: Path) -> None:
+def test_a_clean_stop_deletes_preallocated_files(tmp_path: Path) -> None:
     store = opened(tmp_path)
     write_record(store)
     store.segments.ensure(FILE_SIZE)
@@ -83,7 +83,7 @@ def test_a_clean_stop_leaves_no_file_that_was_only_prepared(tmp_path: Path) -> N
     release_store(again)
 
 
-def test_a_log_that_is_missing_is_not_begun_again(tmp_path: Path) -> None:
+def test_a_missing_log_is_not_started_anew(tmp_path: Path) -> None:
     """Numbering that began at 0 again would give queue offsets a second time."""
     store = opened(tmp_path)
     write_record(store)
@@ -94,7 +94,7 @@ def test_a_log_that_is_missing_is_not_begun_again(tmp_path: Path) -> None:
     release_store(open_store(settings_of(tmp_path, commit_log_paths="elsewhere"), DiskStorage()))
 
 
-def test_existing_files_decide_the_segment_size_and_a_setting_may_not_contradict(tmp_path: Path) -> None:
+def test_a_segment_size_that_contradicts_existing_files_is_refused(tmp_path: Path) -> None:
     store = opened(tmp_path)
     write_record(store)
     close(store)

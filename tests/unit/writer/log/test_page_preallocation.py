@@ -62,7 +62,7 @@ def _write(log: _Log, pages: PagePreallocation, end: int, cpu_s: float, *, until
     time.sleep(0.01)  # until the thread has seen the cost
 
 
-def test_a_dear_write_has_the_next_pages_made(log: _Log, pages: PagePreallocation) -> None:
+def test_an_expensive_write_preallocates_the_next_pages(log: _Log, pages: PagePreallocation) -> None:
     _write(log, pages, 1000, DEAR_S, until=AHEAD_BYTES)
     assert log.asked[0][0] == 1000
     assert all(offset + length == following for (offset, length), (following, _) in itertools.pairwise(log.asked))
@@ -72,16 +72,14 @@ def test_a_dear_write_has_the_next_pages_made(log: _Log, pages: PagePreallocatio
 @pytest.mark.parametrize(
     ("size", "cpu_s"), [(1 << 20, CHEAP_S), (LEAST_BYTES - 1, DEAR_S)], ids=["cheap", "little: its time is the call's"]
 )
-def test_any_other_write_has_none_made(log: _Log, pages: PagePreallocation, size: int, cpu_s: float) -> None:
+def test_other_writes_preallocate_no_pages(log: _Log, pages: PagePreallocation, size: int, cpu_s: float) -> None:
     """The first request belongs to the expensive write after it."""
     pages.wrote(8 << 20, size, cpu_s)
     _write(log, pages, 1000, DEAR_S, until=AHEAD_BYTES)
     assert log.asked[0][0] == 1000
 
 
-def test_dear_pages_are_made_before_they_run_out_though_writes_are_cheap_now(
-    log: _Log, pages: PagePreallocation
-) -> None:
+def test_expensive_pages_are_preallocated_before_they_run_out(log: _Log, pages: PagePreallocation) -> None:
     log.cpu_s = 0.002  # expensive for 1 MiB
     _write(log, pages, 0, DEAR_S, until=AHEAD_BYTES)
     pages.wrote(AHEAD_BYTES // 4, LEAST_BYTES, CHEAP_S)
@@ -91,14 +89,14 @@ def test_dear_pages_are_made_before_they_run_out_though_writes_are_cheap_now(
     assert log.asked[AHEAD_BYTES >> 20][0] == AHEAD_BYTES  # no range is requested twice
 
 
-def test_cheap_pages_are_not_made_ahead_again(log: _Log, pages: PagePreallocation) -> None:
+def test_cheap_pages_are_not_preallocated_again(log: _Log, pages: PagePreallocation) -> None:
     _write(log, pages, 0, DEAR_S, until=AHEAD_BYTES)
     pages.wrote(AHEAD_BYTES - 1000, LEAST_BYTES, CHEAP_S)
     _write(log, pages, AHEAD_BYTES + 1000, DEAR_S, until=2 * AHEAD_BYTES)
     assert log.asked[AHEAD_BYTES >> 20][0] == AHEAD_BYTES + 1000
 
 
-def test_pages_of_the_next_file_too_and_none_of_a_file_that_is_not_there(log: _Log, pages: PagePreallocation) -> None:
+def test_pages_are_preallocated_across_existing_files_only(log: _Log, pages: PagePreallocation) -> None:
     log.is_real = True
     log.create_file(FILE_BYTES)
     _write(log, pages, FILE_BYTES - (1 << 20), DEAR_S, until=AHEAD_BYTES)
@@ -106,7 +104,7 @@ def test_pages_of_the_next_file_too_and_none_of_a_file_that_is_not_there(log: _L
     assert log.starts == [0, FILE_BYTES]
 
 
-def test_pages_are_in_memory_and_the_file_is_as_empty_as_before(log: _Log, pages: PagePreallocation) -> None:
+def test_preallocated_pages_are_in_memory_and_use_no_disk_blocks(log: _Log, pages: PagePreallocation) -> None:
     log.is_real = True
     descriptor = log.opened(0).descriptor
     blocks = os.stat(descriptor).st_blocks

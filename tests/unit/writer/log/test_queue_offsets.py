@@ -24,12 +24,12 @@ def table(**offsets: int) -> QueueOffsets:
     return made
 
 
-def test_unknown_queue_starts_at_zero() -> None:
+def test_an_unknown_queue_starts_at_zero() -> None:
     """No message was ever appended to it."""
     assert QueueOffsets().next(A0) == 0
 
 
-def test_raise_to_never_goes_back() -> None:
+def test_raise_to_never_lowers_an_offset() -> None:
     """The greater number wins."""
     offsets = table(a0=5)
     offsets.raise_to(A0, 3)
@@ -37,7 +37,7 @@ def test_raise_to_never_goes_back() -> None:
     assert offsets == table(a0=5, a1=7)
 
 
-def test_copy_is_a_table_of_its_own() -> None:
+def test_a_copy_of_the_offsets_is_independent() -> None:
     """The appender continues while the copy is saved."""
     offsets = table(a0=5)
     copy = offsets.copy()
@@ -46,7 +46,7 @@ def test_copy_is_a_table_of_its_own() -> None:
     assert offsets.of_topic("a") == {0: 6}
 
 
-def test_snapshot_comes_back(tmp_path: Path) -> None:
+def test_a_saved_snapshot_is_loaded_unchanged(tmp_path: Path) -> None:
     """Position, time and every number are restored."""
     snapshot = Snapshot(123, 456, table(a0=1, a1=2, b0=1 << 40))
     save_snapshot(tmp_path / "queue_offsets", snapshot, STORAGE)

@@ -83,7 +83,7 @@ def test_a_whole_log_ends_after_its_last_record(store: Store) -> None:
 
 
 def test_a_torn_record_is_cut_with_everything_after_it(store: Store) -> None:
-    """The records behind a torn one may be whole: they were never acknowledged, and must not come back."""
+    """Later records may be whole, but they were never acknowledged and must not reappear."""
     placed = store.write(records(4))
     store.overwrite(end_of(placed[2]) - 3, b"\xff")
     store.overwrite(placed[2].physical_offset + 90, bytes(8))  # inside its body
@@ -94,7 +94,7 @@ def test_a_torn_record_is_cut_with_everything_after_it(store: Store) -> None:
     assert store.log_bytes() == whole.ljust(FILE_SIZE, b"\0")
 
 
-def test_a_torn_record_below_the_durable_floor_is_damage_and_stays(store: Store) -> None:
+def test_a_torn_record_below_the_durable_offset_is_reported_and_kept(store: Store) -> None:
     placed = store.write(records(4, body=b"x" * 100))
     store.make_durable(end_of(placed[-1]))
     store.overwrite(placed[1].physical_offset + 100, b"\xff\xff")
@@ -122,7 +122,7 @@ def test_records_of_several_files_are_found(store: Store) -> None:
     assert found.offsets.next(QueueKey(TOPIC, 0)) == 12
 
 
-def test_the_snapshot_gives_numbers_of_queues_below_it(store: Store) -> None:
+def test_the_snapshot_provides_offsets_of_queues_without_records(store: Store) -> None:
     """A queue whose messages are all gone from the log keeps its number."""
     placed = store.write(records(3))
     offsets = QueueOffsets()
@@ -134,8 +134,8 @@ def test_the_snapshot_gives_numbers_of_queues_below_it(store: Store) -> None:
     assert dict(store.recover().offsets) == {QueueKey("gone", 2): 77, QueueKey(TOPIC, 0): 3}
 
 
-def test_a_snapshot_of_lost_records_does_not_count(store: Store) -> None:
-    """Its numbers were lost with them: numbering that continued there would leave a hole for ever."""
+def test_a_snapshot_of_lost_records_is_ignored(store: Store) -> None:
+    """Continuing from its queue offsets would leave a permanent hole."""
     placed = store.write(records(3))
     offsets = QueueOffsets()
     offsets.set(QueueKey(TOPIC, 0), 9)
@@ -153,7 +153,7 @@ def test_a_deleted_topic_keeps_its_numbers(store: Store) -> None:
     assert (found.offsets.next(QueueKey("deleted", 0)), found.offsets.next(QueueKey("deleted", 3))) == (5, 8)
 
 
-def test_an_impossible_queue_offset_does_not_decide_the_numbering(store: Store) -> None:
+def test_an_impossible_queue_offset_is_reported_and_ignored(store: Store) -> None:
     """More numbers are missing before it than records fit into the bytes between: it is damage."""
     placed = store.write([*records(2), {"queue_offset": 1 << 40}, {"queue_offset": 2}])
     found = store.recover()
@@ -161,13 +161,13 @@ def test_an_impossible_queue_offset_does_not_decide_the_numbering(store: Store) 
     assert [(one.physical_offset, one.reason) for one in found.damages] == [(placed[2].physical_offset, "QUEUE_OFFSET")]
 
 
-def test_half_messages_of_a_broker_take_no_queue_offset(store: Store) -> None:
+def test_half_messages_of_a_broker_use_no_queue_offset(store: Store) -> None:
     prepared = 4  # MessageSysFlag.TRANSACTION_PREPARED_TYPE
     store.write([*records(2), {"queue_offset": 50, "sys_flag": prepared}])
     assert store.recover().offsets.next(QueueKey(TOPIC, 0)) == 2
 
 
-def test_tombstones_above_the_end_come_down_to_it(store: Store) -> None:
+def test_tombstones_above_the_end_are_lowered_to_it(store: Store) -> None:
     """A topic was deleted after records that are lost: later records at their place belong to a living topic."""
     stones = [Tombstone("a", 100, {0: 1}), Tombstone("b", 5000, {0: 2})]
     save_tombstones(store.paths.tombstones, stones, store.disk)

@@ -37,7 +37,7 @@ def segments(tmp_path: Path) -> Segments:
     return Segments(MappedFileQueue(tmp_path / "commitlog", FILE_SIZE, NoNewBlocks()))
 
 
-def test_files_have_their_full_size_from_birth(segments: Segments) -> None:
+def test_files_are_created_with_their_full_size(segments: Segments) -> None:
     """A request for an existing file does nothing."""
     segments.ensure(0)
     segments.ensure(FILE_SIZE)
@@ -56,7 +56,7 @@ def test_unused_files_are_dropped(segments: Segments) -> None:
     assert segments.log.starts == [0]
 
 
-def test_a_file_that_nobody_expected_is_left_alone(segments: Segments) -> None:
+def test_an_unexpected_file_is_not_overwritten(segments: Segments) -> None:
     """It is reported, and neither overwritten nor deleted."""
     segments.ensure(0)
     foreign = segments.log.folder / file_name(FILE_SIZE)
@@ -66,7 +66,7 @@ def test_a_file_that_nobody_expected_is_left_alone(segments: Segments) -> None:
     assert foreign.read_bytes() == b"what is this"
 
 
-def test_wipe_makes_exactly_the_stretch_zero_on_a_full_disk(tmp_path: Path, segments: Segments) -> None:
+def test_wipe_zeroes_exactly_the_range_on_a_full_disk(tmp_path: Path, segments: Segments) -> None:
     """Bytes before and after it stay; no sector that was already zero is written."""
     source = random.Random(3)
     for _ in range(20):
@@ -87,7 +87,7 @@ def test_wipe_makes_exactly_the_stretch_zero_on_a_full_disk(tmp_path: Path, segm
         assert path.read_bytes() == content[:start] + bytes(end - start) + content[end:]
 
 
-def test_next_data_skips_holes(segments: Segments) -> None:
+def test_next_data_skips_holes_in_the_file(segments: Segments) -> None:
     """From a hole the position moves at most to the next data, or to the file's end if there is none."""
     segments.ensure(0)
     assert segments.next_data(100) in (100, FILE_SIZE)

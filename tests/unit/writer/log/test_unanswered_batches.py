@@ -47,7 +47,7 @@ def test_bytes_in_flight_are_bounded_and_freed_by_answers() -> None:
     on_a_loop(test)
 
 
-def test_one_batch_greater_than_the_limit_is_accepted_alone() -> None:
+def test_one_batch_above_the_limit_is_accepted_alone() -> None:
     def test() -> None:
         answers: list[Batch] = []
         outstanding = UnansweredBatches(limit_bytes=1, retry_after_ms=50, timeout_s=None)
@@ -90,7 +90,7 @@ def test_a_batch_that_is_written_after_its_timeout_is_answered_late() -> None:
     on_a_loop(test)
 
 
-def test_a_failure_answers_every_batch_that_waits_and_none_twice() -> None:
+def test_a_failure_answers_every_pending_batch_exactly_once() -> None:
     def test() -> None:
         answers: list[Batch] = []
         batches = [noted(answers) for _ in range(3)]

@@ -25,7 +25,7 @@ def newest(ages: FileAges, log: MappedFileQueue, start: int = 0, *, oldest_kept_
     return ages.newest_ms(log, start, oldest_kept_ms=oldest_kept_ms, now_ms=NOW_MS)
 
 
-def test_the_greatest_time_counts_wherever_it_stands(tmp_path: Path) -> None:
+def test_the_age_is_the_greatest_store_time_of_the_file(tmp_path: Path) -> None:
     """A broker's clock may have gone back; the modification times of the file do not matter."""
     log = log_of(tmp_path, *[STORE_MS + i for i in (1, 7, 3, 2, 2, 2, 2)], STORE_MS + 99)
     for path in tmp_path.iterdir():
@@ -34,7 +34,7 @@ def test_the_greatest_time_counts_wherever_it_stands(tmp_path: Path) -> None:
     assert newest(FileAges(), log, SIZE) == STORE_MS + 99
 
 
-def test_a_time_that_is_too_new_is_enough_until_it_is_old(tmp_path: Path) -> None:
+def test_a_file_walk_stops_at_a_new_record_and_continues_there(tmp_path: Path) -> None:
     """The walk stops at it, and continues from there: each part of a file is read once."""
     rests: list[None] = []
     ages = FileAges(lambda: rests.append(None))
@@ -49,14 +49,14 @@ def test_a_time_that_is_too_new_is_enough_until_it_is_old(tmp_path: Path) -> Non
     assert newest(ages, log) == STORE_MS + 6
 
 
-def test_a_file_of_which_nothing_can_be_read_has_no_age(tmp_path: Path) -> None:
+def test_an_unreadable_file_has_no_age(tmp_path: Path) -> None:
     log = log_of(tmp_path, *[STORE_MS] * 9)
     (tmp_path / f"{0:020d}").write_bytes(os.urandom(64) * (SIZE // 64))
     assert newest(FileAges(), log) is None
     assert newest(FileAges(), log, SIZE) == STORE_MS
 
 
-def test_damage_hides_only_the_record_it_is_in(tmp_path: Path) -> None:
+def test_a_damaged_record_does_not_affect_the_age(tmp_path: Path) -> None:
     """The other records determine the age."""
     log = log_of(tmp_path, *[STORE_MS + i for i in range(7)])
     with (tmp_path / f"{0:020d}").open("r+b") as file:
@@ -64,7 +64,7 @@ def test_damage_hides_only_the_record_it_is_in(tmp_path: Path) -> None:
     assert newest(FileAges(), log) == STORE_MS + 6
 
 
-def test_records_of_a_clock_that_was_ahead_keep_their_file(tmp_path: Path) -> None:
+def test_records_of_a_fast_clock_keep_their_file(tmp_path: Path) -> None:
     """High times up to a file's end are no damaged fields: the clock was set back after them."""
     ahead_ms = NOW_MS + 72 * 3_600_000
     log = log_of(tmp_path, *[STORE_MS] * 4, *[ahead_ms] * 3, *[ahead_ms] * 7, STORE_MS)
@@ -74,7 +74,7 @@ def test_records_of_a_clock_that_was_ahead_keep_their_file(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("wrong_ms", [1 << 62, NOW_MS + 25 * 3_600_000])
-def test_a_time_that_cannot_be_true_keeps_no_file_for_ever(tmp_path: Path, wrong_ms: int) -> None:
+def test_an_impossible_store_time_is_ignored(tmp_path: Path, wrong_ms: int) -> None:
     """No checksum covers a record's store time; one flipped bit would stop retention."""
     log = log_of(tmp_path, STORE_MS, wrong_ms, STORE_MS + 1, *[STORE_MS] * 5)
     assert newest(FileAges(), log) == STORE_MS + 1

@@ -34,7 +34,7 @@ def age_clock(clocks: Clocks) -> TrustedClock:
     return TrustedClock(grace_ms=HOUR_MS, wall_ms=lambda: clocks.wall_ms, running_ms=lambda: clocks.running_ms)
 
 
-def test_it_goes_with_the_wall_clock(clocks: Clocks, age_clock: TrustedClock) -> None:
+def test_the_trusted_clock_follows_the_wall_clock(clocks: Clocks, age_clock: TrustedClock) -> None:
     """It follows a slewed clock, and late reads."""
     for step_ms in (10_000, 50 * HOUR_MS, 1):
         clocks.go_on(step_ms)
@@ -42,7 +42,7 @@ def test_it_goes_with_the_wall_clock(clocks: Clocks, age_clock: TrustedClock) ->
         assert age_clock.now_ms() == clocks.wall_ms
 
 
-def test_a_clock_that_is_set_ahead_is_not_believed_at_once(clocks: Clocks, age_clock: TrustedClock) -> None:
+def test_a_forward_jump_is_trusted_only_after_the_grace_period(clocks: Clocks, age_clock: TrustedClock) -> None:
     """The jump makes nothing older, and is logged once. If it lasts, it is accepted."""
     clocks.wall_ms += 24 * HOUR_MS
     with capture_logs() as logs:
@@ -54,7 +54,7 @@ def test_a_clock_that_is_set_ahead_is_not_believed_at_once(clocks: Clocks, age_c
     assert age_clock.now_ms() == clocks.wall_ms
 
 
-def test_a_jump_that_is_taken_back_was_none(clocks: Clocks, age_clock: TrustedClock) -> None:
+def test_a_reverted_forward_jump_is_forgotten(clocks: Clocks, age_clock: TrustedClock) -> None:
     """The next jump starts its own grace period."""
     clocks.wall_ms += 24 * HOUR_MS
     age_clock.now_ms()
@@ -66,7 +66,7 @@ def test_a_jump_that_is_taken_back_was_none(clocks: Clocks, age_clock: TrustedCl
     assert age_clock.now_ms() == clocks.wall_ms - 24 * HOUR_MS
 
 
-def test_a_clock_that_is_set_back_is_believed_at_once(clocks: Clocks, age_clock: TrustedClock) -> None:
+def test_a_backward_jump_is_trusted_immediately(clocks: Clocks, age_clock: TrustedClock) -> None:
     """Everything becomes younger, and is kept."""
     clocks.wall_ms -= 24 * HOUR_MS
     assert age_clock.now_ms() == clocks.wall_ms

@@ -36,7 +36,7 @@ def detail(status: status_pb2.Status, kind: type[Any]) -> Any:
     return found
 
 
-def test_a_response_has_the_place_of_the_batch() -> None:
+def test_a_response_has_the_offsets_of_the_batch() -> None:
     answer = response(appended(queue_id=3))
     assert (answer.status, answer.term, answer.store_host) == (PUT_STATUS_PUT_OK, 5, STORE_HOST)
     assert (answer.queue_id, answer.queue_offset, answer.message_count) == (3, 7, 2)
@@ -44,7 +44,7 @@ def test_a_response_has_the_place_of_the_batch() -> None:
     assert (answer.stored_topic, answer.deliver_timestamp_ms) == ("", 0)
 
 
-def test_a_batch_whose_flush_is_late_is_answered_as_rocketmq_does() -> None:
+def test_a_late_flush_is_answered_with_flush_disk_timeout() -> None:
     batch = appended()
     batch.late = True
     assert response(batch).status == PUT_STATUS_FLUSH_DISK_TIMEOUT
@@ -56,7 +56,7 @@ def test_a_delayed_message_is_answered_with_the_queue_and_time_of_its_delivery()
     assert (answer.queue_id, answer.deliver_timestamp_ms) == (1, STORE_MS + 10_000)
 
 
-def test_a_dead_letter_is_answered_with_the_topic_that_has_it() -> None:
+def test_a_dead_letter_is_answered_with_its_stored_topic() -> None:
     assert response(appended(topic="%DLQ%billing", is_redirected=True)).stored_topic == "%DLQ%billing"
 
 
@@ -69,14 +69,14 @@ def test_a_refusal_has_its_reason_and_its_facts() -> None:
 
 
 @pytest.mark.parametrize("error", [InFlightLimitError("full", retry_after_ms=50), DiskFullError("full")])
-def test_what_is_exhausted_says_when_to_try_again(error: Exception) -> None:
+def test_a_resource_exhausted_error_has_a_retry_delay(error: Exception) -> None:
     status = rpc_status_of(error)
     delay = detail(status, error_details_pb2.RetryInfo).retry_delay.ToMilliseconds()
     assert status.code == RESOURCE_EXHAUSTED
     assert delay == 50 if isinstance(error, InFlightLimitError) else delay > 0
 
 
-def test_a_bug_shows_nothing_of_itself_to_the_caller() -> None:
+def test_an_internal_error_reveals_no_details() -> None:
     status = rpc_status_of(RuntimeError("a secret path"))
     assert (status.code, status.message) == (INTERNAL, "")
     assert b"secret" not in status.SerializeToString()

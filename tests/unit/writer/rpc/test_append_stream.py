@@ -71,7 +71,7 @@ async def results(responses: AsyncIterator[AppendStreamResponse]) -> list[Append
         return [result async for response in responses for result in response.results]
 
 
-def test_each_batch_is_answered_under_its_own_id_in_the_order_of_completion() -> None:
+def test_each_batch_is_answered_with_its_correlation_id_in_completion_order() -> None:
     async def run() -> None:
         writer = Writer()
         answers = asyncio.create_task(results(stream_of(writer).run(requests_of("a", "b"))))
@@ -100,7 +100,7 @@ def test_a_refused_batch_is_an_answer_and_the_stream_continues() -> None:
     asyncio.run(run())
 
 
-def test_no_more_is_read_while_the_limit_is_in_flight() -> None:
+def test_the_stream_stops_reading_at_the_in_flight_limit() -> None:
     async def run() -> None:
         writer = Writer()
         stream = stream_of(writer, max_in_flight_bytes=1500)
@@ -118,7 +118,7 @@ def test_no_more_is_read_while_the_limit_is_in_flight() -> None:
     asyncio.run(run())
 
 
-def test_a_closed_stream_ends_after_its_last_answer_although_the_client_sends_on() -> None:
+def test_a_closed_stream_ends_after_its_last_answer() -> None:
     async def run() -> None:
         writer, is_open = Writer(), asyncio.Event()
         stream = stream_of(writer)

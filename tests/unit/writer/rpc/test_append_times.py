@@ -41,7 +41,7 @@ def append(times: AppendTimes, clock: Clock, seconds: float) -> None:
     assert answered == [batch]
 
 
-def test_warnings_come_once_a_second_and_count_what_they_leave_out(clock: Clock) -> None:
+def test_slow_append_warnings_are_rate_limited_and_counted(clock: Clock) -> None:
     """The next one has the number of slow appends since, and the longest time."""
     times = AppendTimes(500)
     with capture_logs() as events:
@@ -56,7 +56,7 @@ def test_warnings_come_once_a_second_and_count_what_they_leave_out(clock: Clock)
     assert times.seconds.total == pytest.approx(3.251)
 
 
-def test_no_warning_where_they_are_off(clock: Clock) -> None:
+def test_disabled_slow_append_warnings_are_not_logged(clock: Clock) -> None:
     """The time is still measured."""
     times = AppendTimes(0)
     with capture_logs() as events:

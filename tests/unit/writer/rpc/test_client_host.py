@@ -22,7 +22,7 @@ from tidemark.format.host import Host, decode_host
         ("", Host("127.0.0.1", 0)),
     ],
 )
-def test_peer_becomes_the_born_host(peer: str, host: Host) -> None:
+def test_the_peer_address_becomes_the_born_host(peer: str, host: Host) -> None:
     """IPv4 (also mapped into IPv6) takes 8 bytes, IPv6 20; a peer without an address is local."""
     data = born_host_of(peer)
     assert decode_host(data) == host

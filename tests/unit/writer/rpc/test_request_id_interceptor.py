@@ -39,9 +39,9 @@ def test_calls_without_an_id_get_different_ones() -> None:
 
 
 @pytest.mark.parametrize("given", ["", "two words", "line\nbreak", "x" * 129, b"bytes"])
-def test_an_id_that_could_break_a_line_of_the_log_is_replaced(given: str | bytes) -> None:
+def test_a_request_id_that_could_break_a_log_line_is_replaced(given: str | bytes) -> None:
     assert id_of(("x-request-id", given)) not in ("", given)
 
 
-def test_outside_a_call_there_is_no_id() -> None:
+def test_there_is_no_request_id_outside_a_call() -> None:
     assert request_id_metadata() == ()

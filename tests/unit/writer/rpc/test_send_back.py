@@ -63,7 +63,7 @@ def properties_of(copy: Copy) -> Mapping[str, str]:
     return decode_properties(copy.element.properties)
 
 
-def test_the_first_copy_waits_ten_seconds_in_the_groups_retry_topic(tmp_path: Path) -> None:
+def test_the_first_retry_is_delayed_ten_seconds_in_the_retry_topic(tmp_path: Path) -> None:
     """RocketMQ: delay level 3 and the number of tries so far; the copy names the original's topic and id."""
     copy = copied(tmp_path)
     assert (copy.topic, copy.delay_level, copy.is_dead_letter) == ("%RETRY%billing", 3, False)
@@ -73,7 +73,7 @@ def test_the_first_copy_waits_ten_seconds_in_the_groups_retry_topic(tmp_path: Pa
 
 
 @pytest.mark.parametrize(("tried", "given", "level"), [(4, 0, 7), (14, 5, 5), (15, 0, 18)])
-def test_the_delay_grows_with_the_tries_unless_the_request_gives_one(
+def test_the_delay_grows_with_the_attempts_unless_the_request_sets_one(
     tmp_path: Path, tried: int, given: int, level: int
 ) -> None:
     assert copied(tmp_path, tried=tried, delay_level=given).delay_level == level
@@ -84,7 +84,7 @@ def test_the_delay_grows_with_the_tries_unless_the_request_gives_one(
     [(DEFAULT_LIMIT, {}), (2, {"max_reconsume_times": 2}), (0, {"delay_level": -1})],
     ids=["the default limit", "the request's limit", "a negative level"],
 )
-def test_a_message_without_a_further_try_goes_to_the_dead_letters(
+def test_a_message_without_attempts_left_becomes_a_dead_letter(
     tmp_path: Path, tried: int, fields: dict[str, Any]
 ) -> None:
     copy = copied(tmp_path, tried=tried, **fields)
@@ -93,7 +93,7 @@ def test_a_message_without_a_further_try_goes_to_the_dead_letters(
     assert (named["DLQ_ORIGIN_TOPIC"], named["DLQ_ORIGIN_MESSAGE_ID"]) == ("orders", "original")
 
 
-def test_the_key_of_a_copy_differs_by_group_and_try_and_is_the_same_for_a_repeat(tmp_path: Path) -> None:
+def test_the_key_of_a_retry_depends_on_group_and_attempt_only(tmp_path: Path) -> None:
     keys = [
         copied(tmp_path / str(number), tried=tried, group=group).unique_key
         for number, (group, tried) in enumerate([("billing", 0), ("billing", 0), ("billing", 1), ("mail", 0)])
@@ -116,7 +116,7 @@ REFUSED: dict[str, tuple[type[StoreError], dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_bad_requests_are_refused(tmp_path: Path, case: str) -> None:
+def test_invalid_requests_are_refused(tmp_path: Path, case: str) -> None:
     error, fields = REFUSED[case]
     with pytest.raises(error):
         copied(tmp_path, **fields)

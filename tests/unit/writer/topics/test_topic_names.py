@@ -10,7 +10,7 @@ from tidemark.format.topic_name import group_of
 
 
 @pytest.mark.parametrize("prefix", ["%RETRY%", "%DLQ%"])
-def test_a_groups_name_has_1_to_120_characters(prefix: str) -> None:
+def test_a_group_name_has_1_to_120_characters(prefix: str) -> None:
     """This holds in its retry topic and in its dead-letter topic."""
     require_topic_name(prefix + "g" * 120)
     for group in ("", "g" * 121, "g/h"):

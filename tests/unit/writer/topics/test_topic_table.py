@@ -116,7 +116,7 @@ def test_creating_the_same_topic_again_changes_nothing(store: Store) -> None:
     ],
     ids=["other queues", "another type", "too many queues", "negative", "an attribute", "a name", "a broker's"],
 )
-def test_bad_creations_are_refused_and_change_nothing(
+def test_invalid_creations_are_refused_and_change_nothing(
     store: Store, change: Callable[[TopicTable], Coroutine[Any, Any, Any]], error: type[StoreError]
 ) -> None:
     store.change(create("orders", queues=2))
@@ -134,7 +134,7 @@ def test_a_topic_that_cannot_be_saved_does_not_exist(store: Store) -> None:
     assert table.get("orders") is None
 
 
-def test_a_first_message_creates_a_topic_only_where_that_is_switched_on(store: Store) -> None:
+def test_a_first_message_creates_a_topic_only_with_auto_create(store: Store) -> None:
     assert store.table().expect("orders").config.queues == 4
     strict = store.table(auto_create=False)
     with pytest.raises(TopicNotFoundError):
@@ -143,7 +143,7 @@ def test_a_first_message_creates_a_topic_only_where_that_is_switched_on(store: S
     assert strict.get("%RETRY%billing") is None, "nothing is created before `ensure`"
 
 
-def test_alter_changes_what_is_given_and_keeps_the_rest(store: Store) -> None:
+def test_alter_changes_only_the_given_attributes(store: Store) -> None:
     change = Alteration(write_queues=2, attributes={"+message.type": "NORMAL"})
     table = store.change(create("orders", queues=4, queue_type="BatchCQ"), lambda table: table.alter("orders", change))
     orders = table.require("orders")
@@ -162,7 +162,7 @@ def test_alter_changes_what_is_given_and_keeps_the_rest(store: Store) -> None:
         ("SCHEDULE_TOPIC_XXXX", Alteration(write_queues=1), TopicForbiddenError),
     ],
 )
-def test_bad_alterations_are_refused(store: Store, name: str, change: Alteration, error: type[StoreError]) -> None:
+def test_invalid_alterations_are_refused(store: Store, name: str, change: Alteration, error: type[StoreError]) -> None:
     with pytest.raises(error):
         store.change(create("orders"), TopicTable.ensure_schedule, lambda table: table.alter(name, change))
 
@@ -182,7 +182,7 @@ def test_a_topic_that_is_deleted_twice_has_one_tombstone_of_the_later_end(store:
     assert [stone.physical_offset for stone in load_tombstones(store.paths.tombstones)] == [900]
 
 
-def test_a_topic_takes_no_messages_while_it_is_deleted_and_comes_back_if_that_fails(store: Store) -> None:
+def test_a_topic_refuses_messages_during_deletion_and_returns_if_it_fails(store: Store) -> None:
     async def run() -> None:
         table = store.table()
         await table.create("orders", queues=0, attributes={})
@@ -199,14 +199,14 @@ def test_a_topic_takes_no_messages_while_it_is_deleted_and_comes_back_if_that_fa
     asyncio.run(run())
 
 
-def test_the_topic_of_delayed_messages_has_a_queue_a_level_and_stays(store: Store) -> None:
+def test_the_schedule_topic_has_one_queue_per_level_and_cannot_be_deleted(store: Store) -> None:
     table = store.change(TopicTable.ensure_schedule)
     assert table.require("SCHEDULE_TOPIC_XXXX").queues == 18
     with pytest.raises(TopicForbiddenError):
         store.change(delete("SCHEDULE_TOPIC_XXXX"))
 
 
-def test_each_change_raises_the_files_version(store: Store) -> None:
+def test_each_change_increases_the_data_version(store: Store) -> None:
     """A broker compares DataVersion counters to see that its topics are older; a restart continues the count."""
     store.change(create("a"), create("b"))
     store.change(create("c"))
