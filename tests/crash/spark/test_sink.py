@@ -19,11 +19,11 @@ from tidemark.local.local_stack import LocalStack
 _DRIVER = Path(__file__).with_name("sink_driver.py")
 _ROWS = 60_000
 _KILLS = 3
-_DEADLINE_S = 120
+_DEADLINE_S = 400
 
 
 @pytest.mark.exhaustive
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1800)
 def test_a_killed_driver_loses_and_duplicates_nothing(tmp_path: Path) -> None:
     """The writer's window holds one batch, and other clients' messages come in between."""
     with LocalStack(tmp_path / "data", environment={"TIDEMARK_IDEMPOTENCE_WINDOW_BATCHES": "1"}) as stack:
