@@ -49,7 +49,7 @@ def test_a_group_is_reset_after_confirmation(look: Look, url: str) -> None:
     page = look(url, "#/group?name=billing")
     page.button("Reset queue 0 of orders").click()
     dialog = page.page.locator("dialog")
-    dialog.get_by_label("Go on at").select_option("earliest")
+    dialog.get_by_label("Continue at").select_option("earliest")
     page.button("Look what changes").click()
     expect(dialog).to_contain_text("reads 20 messages again")
     assert httpx.get(f"{url}{OFFSET}").json()["offset"] == 20
@@ -66,7 +66,7 @@ def test_changing_the_reset_target_withdraws_the_confirmation(look: Look, url: s
     dialog = page.page.locator("dialog")
     page.button("Look what changes").click()
     expect(dialog).to_contain_text("skips 30 messages for ever")
-    dialog.get_by_label("Go on at").select_option("time")
+    dialog.get_by_label("Continue at").select_option("time")
     expect(page.button("Reset now")).to_have_count(0)
     page.button("Cancel").click()
     assert httpx.get(f"{url}{OFFSET}").json()["offset"] == 20

@@ -64,7 +64,7 @@ def test_records_are_drawn_to_scale_and_link_to_their_messages(look: Look, url: 
     assert first.startswith("0, ") and "orders/0 at 0" in first
     blocks.first.focus()
     page.page.keyboard.press("ArrowRight")
-    expect(page.main.locator(".told")).to_contain_text("orders/0 at 1")
+    expect(page.main.locator(".description")).to_contain_text("orders/0 at 1")
     page.page.keyboard.press("Enter")
     expect(page.main.locator("tr.detail pre")).to_contain_text('"n": 1')
 

@@ -116,7 +116,7 @@ def test_the_live_tail_shows_newly_visible_messages(look: Look, store: BuiltStor
     store.publish()
     time.sleep(1.5)
     expect(all_queues.main.locator(".opener")).to_have_count(5)
-    all_queues.button("Go on").click()
+    all_queues.button("Resume").click()
     expect(all_queues.main.locator(".opener").first).to_have_text("1 / 1")
 
 

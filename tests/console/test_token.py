@@ -50,7 +50,7 @@ def refuse(route: Route, status: int, reason: str, headers: dict[str, str]) -> N
 def give(page: Watched, token: str) -> None:
     """Enter the token into the dialog."""
     page.page.locator("dialog input[type=password]").fill(token)
-    page.button("Go on").click()
+    page.button("Continue").click()
 
 
 def test_the_console_asks_for_a_token_once_and_continues(look: Look, url: str) -> None:

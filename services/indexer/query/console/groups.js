@@ -85,7 +85,7 @@ function askReset(answer, topic, queue, look) {
   const form = el("form", { method: "dialog" },
     el("h2", {}, `Reset ${visible(answer.group)}`),
     el("p", { class: "muted" }, queue ? `In queue ${queue.queue_id} of ${visible(topic)}.` : `In all ${queues.length} queues of ${visible(topic)} in which the group has an offset.`),
-    field("Go on at", where), atField, offsetField, step,
+    field("Continue at", where), atField, offsetField, step,
     el("div", { class: "actions" },
       el("button", { type: "button", class: "quiet", on: { click: () => dialog.close() } }, "Cancel"),
       el("button", { type: "submit", class: "primary" }, "Look what changes")));

@@ -121,7 +121,7 @@ function askOnce(wasRefused) {
       field("Token", input, "Stored in this tab only, until the tab is closed."),
       el("div", { class: "actions" },
         el("button", { type: "button", class: "quiet", on: { click: () => dialog.close() } }, "Cancel"),
-        el("button", { type: "submit", class: "primary" }, "Go on")));
+        el("button", { type: "submit", class: "primary" }, "Continue")));
     const dialog = el("dialog", { "aria-label": "Token", on: { close: () => {
       dialog.remove();
       resolve(false);

@@ -20,7 +20,7 @@ export function recordMap(answer, { marks, ledger, from }) {
   const begin = BigInt(records[0].physical_offset);
   const end = BigInt(answer.next_from);
   const colours = coloursOf(records);
-  const told = el("p", { class: "told", role: "status" }, "Point at a record, or go to it with Tab and the arrow keys.");
+  const description = el("p", { class: "description", role: "status" }, "Point at a record, or go to it with Tab and the arrow keys.");
   const back = begin - (end - begin);
   return [
     el("div", { class: "resultbar" },
@@ -33,8 +33,8 @@ export function recordMap(answer, { marks, ledger, from }) {
     el("div", { class: "legend" },
       [...colours].map(([topic, colour]) => swatch(`t${colour}`, brief(topic, 60))),
       swatch("blank", "blank end"), swatch("gap", "rest of a record"), swatch("damaged", "damage"), el("span", {}, "shades: queues")),
-    draw(records, { begin, end, colours, marks, told }),
-    told,
+    draw(records, { begin, end, colours, marks, description }),
+    description,
     el("details", {}, el("summary", {}, "As a table"), recordTable(records)),
   ];
 }
@@ -52,11 +52,11 @@ function coloursOf(records) {
   return colours;
 }
 
-function draw(records, { begin, end, colours, marks, told }) {
+function draw(records, { begin, end, colours, marks, description }) {
   const length = Number(end - begin);
   const perLine = 2 ** Math.max(6, Math.ceil(Math.log2(length / LINES)));
   const lines = Math.ceil(length / perLine);
-  const blocks = records.map((record) => blockOf(record, { begin, perLine, colours, told }));
+  const blocks = records.map((record) => blockOf(record, { begin, perLine, colours, description }));
   const name = `${records.length} pieces of the log, ${size(perLine)} a line`;
   const viewBox = `0 0 ${WIDTH} ${lines * LINE_HEIGHT}`;
   const drawing = svg("svg", { class: "records", viewBox, preserveAspectRatio: "none", role: "group", "aria-label": name },
@@ -74,7 +74,7 @@ function draw(records, { begin, end, colours, marks, told }) {
   return drawing;
 }
 
-function blockOf(record, { begin, perLine, colours, told }) {
+function blockOf(record, { begin, perLine, colours, description }) {
   const start = Number(BigInt(record.physical_offset) - begin);
   const isRecord = record.topic !== null;
   const kind = record.isDamaged ? "damaged" : record.kind === "BLANK" ? "blank" : isRecord ? `t${colours.get(record.topic)} q${record.queue_id % SHADES}` : "gap";
@@ -83,8 +83,8 @@ function blockOf(record, { begin, perLine, colours, told }) {
     x: (WIDTH * a) / perLine, y: line * LINE_HEIGHT, width: Math.max(0.5, (WIDTH * (b - a)) / perLine - 1), height: LINE_HEIGHT - 3,
   }));
   const text = nameOf(record);
-  const tell = () => (told.textContent = text);
-  const attributes = { "aria-label": text, tabindex: "-1", on: { mouseenter: tell, focus: tell } };
+  const describe = () => (description.textContent = text);
+  const attributes = { "aria-label": text, tabindex: "-1", on: { mouseenter: describe, focus: describe } };
   return isRecord
     ? svg("a", { ...attributes, href: to("/messages", { by: "place", value: record.physical_offset }) }, rects)
     : svg("g", { ...attributes, role: "img" }, rects);

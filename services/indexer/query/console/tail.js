@@ -17,7 +17,7 @@ export function tail(result, asked, topic, { signal, poll }) {
   const state = el("span", { role: "status" }, "Waiting");
   const pause = el("button", { type: "button", on: { click: () => {
     isPaused = !isPaused;
-    pause.textContent = isPaused ? "Go on" : "Pause";
+    pause.textContent = isPaused ? "Resume" : "Pause";
     state.textContent = isPaused ? "Paused" : "Waiting";
   } } }, "Pause");
   result.append(el("div", { class: "resultbar" }, el("span", { class: "live" }, state), pause), list.element);
