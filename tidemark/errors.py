@@ -12,7 +12,8 @@
     │   ├── GenerationStaleError       ├── MemberFencedError
     │   ├── UnauthenticatedError       ├── ForbiddenError
     │   ├── ArgumentIllegalError       ├── ForkedProcessError
-    │   └── DeadlineMissingError
+    │   ├── DeadlineMissingError       ├── FrameIllegalError
+    │   └── FieldIllegalError
     ├── OffsetError                  the place does not exist
     │   ├── OffsetTooSmallError        ├── OffsetOutOfRangeError
     │   └── MessageNotFoundError       └── MessageNotYetVisibleError
@@ -166,6 +167,14 @@ class ForkedProcessError(RejectedError):
 
 class DeadlineMissingError(RejectedError):
     """The call has no deadline, which the service requires."""
+
+
+class FrameIllegalError(RejectedError):
+    """Bytes of a remoting connection are not a legal frame. Facts: reason (a FrameFault), at, limit, member."""
+
+
+class FieldIllegalError(RejectedError):
+    """A field of a remoting request is missing or has an illegal value. Facts: field, value (None: missing)."""
 
 
 class OffsetError(StoreError):

@@ -52,6 +52,8 @@ STATUS: dict[type[StoreError], Status] = {
     errors.ArgumentIllegalError: Status("ARGUMENT_ILLEGAL", "INVALID_ARGUMENT", 422, ""),
     errors.ForkedProcessError: Status("FORKED_PROCESS", "FAILED_PRECONDITION", 409, ""),
     errors.DeadlineMissingError: Status("DEADLINE_MISSING", "INVALID_ARGUMENT", 422, ""),
+    errors.FrameIllegalError: Status("FRAME_ILLEGAL", "INVALID_ARGUMENT", 422, ""),
+    errors.FieldIllegalError: Status("FIELD_ILLEGAL", "INVALID_ARGUMENT", 422, ""),
     errors.OffsetTooSmallError: Status("OFFSET_TOO_SMALL", "OUT_OF_RANGE", 410, ""),
     errors.OffsetOutOfRangeError: Status("OFFSET_OUT_OF_RANGE", "OUT_OF_RANGE", 416, ""),
     errors.MessageNotFoundError: Status("NOT_FOUND", "NOT_FOUND", 404, ""),
