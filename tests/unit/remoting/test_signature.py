@@ -23,9 +23,9 @@ def hmac_sha1(key: bytes, content: bytes) -> str:
 
 
 def test_hmac_of_this_test_is_the_one_of_rfc_2202() -> None:
-    """It is the second vector of the RFC."""
-    given = base64.b64decode(hmac_sha1(b"Jefe", b"what do ya want for nothing?"))
-    assert given.hex() == "effcdf6ae5eb2fa2d27416d5f184df9c259a7c79"
+    """It is the first vector of the RFC."""
+    given = base64.b64decode(hmac_sha1(b"\x0b" * 20, b"Hi There"))
+    assert given.hex() == "b617318655057264e28bc0b6fb378c8ef146be00"
 
 
 def test_signed_values_are_in_the_byte_order_of_their_names() -> None:
