@@ -170,7 +170,7 @@ class DeadlineMissingError(RejectedError):
 
 
 class FrameIllegalError(RejectedError):
-    """Bytes of a remoting connection are not a legal frame. Facts: reason (a FrameFault), at, limit, member."""
+    """Bytes of a remoting connection are no frame. Facts: reason (a FrameFault), at, header_at, limit, member."""
 
 
 class FieldIllegalError(RejectedError):

@@ -78,4 +78,4 @@ def _text(raw: bytes, at: int, size: int) -> tuple[str, int]:
 
 def _size_illegal(at: int, size: int) -> FrameIllegalError:
     message = f"byte {at} of the binary header gives a length of {size}, which does not fit"
-    return frame_illegal(FrameFault.BINARY_HEADER_ILLEGAL, message, at=at)
+    return frame_illegal(FrameFault.BINARY_HEADER_ILLEGAL, message, header_at=at)
