@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.property.strategies import I4, I8
 from tests.unit.remoting.frames import binary_header_bytes, frame_bytes
 from tidemark.remoting import Frame, Language, Serialization, decode, encode, encode_parts, split
-from tidemark.remoting.pulling import PULL_ANSWER, PULL_REQUEST, PullAnswer, PullRequest
+from tidemark.remoting.pulling import PULL_ANSWER, PULL_REQUEST, PullMessageAnswer, PullMessageRequest
 from tidemark.remoting.sending import SendRequest, parse_send, to_fields
 
 I2 = st.integers(-(1 << 15), (1 << 15) - 1)
@@ -53,7 +53,7 @@ SENDS = st.builds(
     broker_name=st.none() | TEXT,
 )
 PULLS = st.builds(
-    PullRequest,
+    PullMessageRequest,
     consumer_group=TEXT,
     topic=TEXT,
     queue_id=I4,
@@ -115,7 +115,7 @@ def test_send_returns_from_its_fields(send: SendRequest, code: int) -> None:
     assert parse_send(code, to_fields(code, send)) == send
 
 
-@given(pull=PULLS, answer=st.builds(PullAnswer, I8, I8, I8, I8, I4, I4))
-def test_pull_and_its_answer_return_from_their_fields(pull: PullRequest, answer: PullAnswer) -> None:
+@given(pull=PULLS, answer=st.builds(PullMessageAnswer, I8, I8, I8, I8, I4, I4))
+def test_pull_and_its_answer_return_from_their_fields(pull: PullMessageRequest, answer: PullMessageAnswer) -> None:
     assert PULL_REQUEST.read(PULL_REQUEST.write(pull)) == pull
     assert PULL_ANSWER.read(PULL_ANSWER.write(answer)) == answer

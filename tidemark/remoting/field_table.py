@@ -29,7 +29,7 @@ class Kind(NamedTuple):
     write: Callable[[Any], str]
 
 
-class Field(NamedTuple):
+class HeaderField(NamedTuple):
     """One row of a table: an attribute of the NamedTuple and the field that carries it."""
 
     attribute: str
@@ -78,7 +78,7 @@ BOOLEAN = Kind("true or false", is_java_true, _write_boolean)  # as Java, any te
 class FieldTable(Generic[Value]):
     """Fields of one request or answer, in the order of the NamedTuple's attributes."""
 
-    def __init__(self, kind: type[Value], *rows: Field) -> None:
+    def __init__(self, kind: type[Value], *rows: HeaderField) -> None:
         attributes: tuple[str, ...] = kind._fields  # type: ignore[attr-defined]
         assert tuple(row.attribute for row in rows) == attributes
         defaults: dict[str, Any] = kind._field_defaults  # type: ignore[attr-defined]

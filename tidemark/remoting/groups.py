@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import orjson
 
-from tidemark.remoting.field_table import TEXT, Field, FieldTable
+from tidemark.remoting.field_table import TEXT, FieldTable, HeaderField
 from tidemark.remoting.frame import Buffer
 from tidemark.remoting.json_body import JsonObject, parse_body
 
@@ -22,9 +22,9 @@ class UnregisterClient(NamedTuple):
 
 UNREGISTER_CLIENT = FieldTable(
     UnregisterClient,
-    Field("client_id", "clientID", TEXT),
-    Field("producer_group", "producerGroup", TEXT),
-    Field("consumer_group", "consumerGroup", TEXT),
+    HeaderField("client_id", "clientID", TEXT),
+    HeaderField("producer_group", "producerGroup", TEXT),
+    HeaderField("consumer_group", "consumerGroup", TEXT),
 )
 
 
@@ -34,10 +34,10 @@ class ConsumerGroup(NamedTuple):
     consumer_group: str
 
 
-CONSUMER_GROUP = FieldTable(ConsumerGroup, Field("consumer_group", "consumerGroup", TEXT))
+CONSUMER_GROUP = FieldTable(ConsumerGroup, HeaderField("consumer_group", "consumerGroup", TEXT))
 
 
-class MessageQueue(NamedTuple):
+class BrokerQueue(NamedTuple):
     """A queue as clients name it."""
 
     broker_name: str
@@ -50,7 +50,7 @@ class QueueLock(NamedTuple):
 
     client_id: str
     consumer_group: str
-    queues: tuple[MessageQueue, ...]
+    queues: tuple[BrokerQueue, ...]
     only_this_broker: bool = False
 
 
@@ -87,22 +87,22 @@ def queue_lock_body(lock: QueueLock) -> bytes:
     )
 
 
-def parse_locked_queues(body: Buffer) -> tuple[MessageQueue, ...]:
+def parse_locked_queues(body: Buffer) -> tuple[BrokerQueue, ...]:
     """Return the granted queues of the answer to 41. Raises FieldIllegalError."""
     return _queues(parse_body(body), "lockOKMQSet")
 
 
-def locked_queues_body(queues: Iterable[MessageQueue]) -> bytes:
+def locked_queues_body(queues: Iterable[BrokerQueue]) -> bytes:
     """Return the body of the answer to 41: the granted queues, with the broker names of the request."""
     return orjson.dumps({"lockOKMQSet": list(map(_queue_data, queues))})
 
 
-def _queues(found: JsonObject, name: str) -> tuple[MessageQueue, ...]:
+def _queues(found: JsonObject, name: str) -> tuple[BrokerQueue, ...]:
     return tuple(
-        MessageQueue(queue.text("brokerName"), queue.integer("queueId"), queue.text("topic"))
+        BrokerQueue(queue.text("brokerName"), queue.integer("queueId"), queue.text("topic"))
         for queue in found.objects(name)
     )
 
 
-def _queue_data(queue: MessageQueue) -> dict[str, str | int]:
+def _queue_data(queue: BrokerQueue) -> dict[str, str | int]:
     return {"brokerName": queue.broker_name, "queueId": queue.queue_id, "topic": queue.topic}

@@ -32,7 +32,7 @@ class MessageModel(enum.StrEnum):
     BROADCASTING = "BROADCASTING"
 
 
-class Subscription(NamedTuple):
+class SubscriptionData(NamedTuple):
     """A consumer's filter of one topic. Of several, the one with the highest version is valid."""
 
     topic: str
@@ -41,22 +41,22 @@ class Subscription(NamedTuple):
     expression_type: str = TAG
 
 
-class Consumer(NamedTuple):
+class ConsumerData(NamedTuple):
     """A consumer group of the client, with its subscriptions."""
 
     group: str
     consume_type: ConsumeType
     message_model: MessageModel
     consume_from_where: str
-    subscriptions: tuple[Subscription, ...]
+    subscriptions: tuple[SubscriptionData, ...]
 
 
-class Heartbeat(NamedTuple):
+class HeartbeatData(NamedTuple):
     """The groups of a client."""
 
     client_id: str
     producer_groups: tuple[str, ...]
-    consumers: tuple[Consumer, ...]
+    consumers: tuple[ConsumerData, ...]
 
 
 class ClientConfig(NamedTuple):
@@ -64,20 +64,20 @@ class ClientConfig(NamedTuple):
 
     client_id: str
     group: str
-    subscription: Subscription
+    subscription: SubscriptionData
 
 
-def parse_heartbeat(body: Buffer) -> Heartbeat:
+def parse_heartbeat(body: Buffer) -> HeartbeatData:
     """Parse the body of 34. Unknown members are ignored. Raises FieldIllegalError."""
     found = parse_body(body)
-    return Heartbeat(
+    return HeartbeatData(
         found.text("clientID"),
         tuple(producer.text("groupName") for producer in found.objects("producerDataSet")),
         tuple(_consumer(consumer) for consumer in found.objects("consumerDataSet")),
     )
 
 
-def heartbeat_body(heartbeat: Heartbeat) -> bytes:
+def heartbeat_body(heartbeat: HeartbeatData) -> bytes:
     """Return the body of 34."""
     consumers = [
         {
@@ -106,8 +106,8 @@ def client_config_body(config: ClientConfig) -> bytes:
     return orjson.dumps({"clientId": config.client_id, "group": config.group, "subscriptionData": data})
 
 
-def _consumer(found: JsonObject) -> Consumer:
-    return Consumer(
+def _consumer(found: JsonObject) -> ConsumerData:
+    return ConsumerData(
         found.text("groupName"),
         _member(ConsumeType, "consumeType", found.text("consumeType")),
         _member(MessageModel, "messageModel", found.text("messageModel")),
@@ -116,8 +116,8 @@ def _consumer(found: JsonObject) -> Consumer:
     )
 
 
-def _subscription(found: JsonObject) -> Subscription:
-    return Subscription(
+def _subscription(found: JsonObject) -> SubscriptionData:
+    return SubscriptionData(
         found.text("topic"),
         found.text("subString"),
         found.integer("subVersion", 0, bits=64),
@@ -125,7 +125,7 @@ def _subscription(found: JsonObject) -> Subscription:
     )
 
 
-def _subscription_data(subscription: Subscription) -> dict[str, Any]:
+def _subscription_data(subscription: SubscriptionData) -> dict[str, Any]:
     """Return the JSON of *subscription*, with tags and their hashes, which a RocketMQ broker needs."""
     tags = sorted(parse_tags(subscription.expression) or ()) if subscription.expression_type == TAG else []
     return {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from tidemark.remoting.field_table import INT64, Field, FieldTable
+from tidemark.remoting.field_table import INT64, FieldTable, HeaderField
 
 
 class OffsetAnswer(NamedTuple):
@@ -13,7 +13,7 @@ class OffsetAnswer(NamedTuple):
     queue_offset: int
 
 
-OFFSET_ANSWER = FieldTable(OffsetAnswer, Field("queue_offset", "offset", INT64))
+OFFSET_ANSWER = FieldTable(OffsetAnswer, HeaderField("queue_offset", "offset", INT64))
 
 
 class StoreTimeAnswer(NamedTuple):
@@ -22,7 +22,7 @@ class StoreTimeAnswer(NamedTuple):
     timestamp: int
 
 
-STORE_TIME_ANSWER = FieldTable(StoreTimeAnswer, Field("timestamp", "timestamp", INT64))
+STORE_TIME_ANSWER = FieldTable(StoreTimeAnswer, HeaderField("timestamp", "timestamp", INT64))
 
 
 class QueryMessageAnswer(NamedTuple):
@@ -34,6 +34,6 @@ class QueryMessageAnswer(NamedTuple):
 
 QUERY_MESSAGE_ANSWER = FieldTable(
     QueryMessageAnswer,
-    Field("index_last_update_timestamp", "indexLastUpdateTimestamp", INT64),
-    Field("index_last_update_physical_offset", "indexLastUpdatePhyoffset", INT64),
+    HeaderField("index_last_update_timestamp", "indexLastUpdateTimestamp", INT64),
+    HeaderField("index_last_update_physical_offset", "indexLastUpdatePhyoffset", INT64),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from typing import NamedTuple
 
-from tidemark.remoting.field_table import BOOLEAN, INT32, INT64, TEXT, Field, FieldTable, Kind
+from tidemark.remoting.field_table import BOOLEAN, INT32, INT64, TEXT, FieldTable, HeaderField, Kind
 
 
 class BoundaryType(enum.StrEnum):
@@ -29,10 +29,10 @@ class QueryConsumerOffset(NamedTuple):
 
 QUERY_CONSUMER_OFFSET = FieldTable(
     QueryConsumerOffset,
-    Field("consumer_group", "consumerGroup", TEXT),
-    Field("topic", "topic", TEXT),
-    Field("queue_id", "queueId", INT32),
-    Field("set_zero_if_not_found", "setZeroIfNotFound", BOOLEAN),
+    HeaderField("consumer_group", "consumerGroup", TEXT),
+    HeaderField("topic", "topic", TEXT),
+    HeaderField("queue_id", "queueId", INT32),
+    HeaderField("set_zero_if_not_found", "setZeroIfNotFound", BOOLEAN),
 )
 
 
@@ -47,10 +47,10 @@ class UpdateConsumerOffset(NamedTuple):
 
 UPDATE_CONSUMER_OFFSET = FieldTable(
     UpdateConsumerOffset,
-    Field("consumer_group", "consumerGroup", TEXT),
-    Field("topic", "topic", TEXT),
-    Field("queue_id", "queueId", INT32),
-    Field("commit_offset", "commitOffset", INT64),
+    HeaderField("consumer_group", "consumerGroup", TEXT),
+    HeaderField("topic", "topic", TEXT),
+    HeaderField("queue_id", "queueId", INT32),
+    HeaderField("commit_offset", "commitOffset", INT64),
 )
 
 
@@ -65,10 +65,10 @@ class SearchOffset(NamedTuple):
 
 SEARCH_OFFSET = FieldTable(
     SearchOffset,
-    Field("topic", "topic", TEXT),
-    Field("queue_id", "queueId", INT32),
-    Field("timestamp", "timestamp", INT64),
-    Field("boundary_type", "boundaryType", _BOUNDARY_TYPE),
+    HeaderField("topic", "topic", TEXT),
+    HeaderField("queue_id", "queueId", INT32),
+    HeaderField("timestamp", "timestamp", INT64),
+    HeaderField("boundary_type", "boundaryType", _BOUNDARY_TYPE),
 )
 
 
@@ -82,20 +82,20 @@ class MaxOffset(NamedTuple):
 
 MAX_OFFSET = FieldTable(
     MaxOffset,
-    Field("topic", "topic", TEXT),
-    Field("queue_id", "queueId", INT32),
-    Field("committed", "committed", BOOLEAN),
+    HeaderField("topic", "topic", TEXT),
+    HeaderField("queue_id", "queueId", INT32),
+    HeaderField("committed", "committed", BOOLEAN),
 )
 
 
-class QueuePlace(NamedTuple):
+class QueueRequest(NamedTuple):
     """Codes 31 (the start of a queue) and 32 (the store time of its first message)."""
 
     topic: str
     queue_id: int
 
 
-QUEUE_PLACE = FieldTable(QueuePlace, Field("topic", "topic", TEXT), Field("queue_id", "queueId", INT32))
+QUEUE_REQUEST = FieldTable(QueueRequest, HeaderField("topic", "topic", TEXT), HeaderField("queue_id", "queueId", INT32))
 
 
 class QueryMessage(NamedTuple):
@@ -111,12 +111,12 @@ class QueryMessage(NamedTuple):
 
 QUERY_MESSAGE = FieldTable(
     QueryMessage,
-    Field("topic", "topic", TEXT),
-    Field("key", "key", TEXT),
-    Field("max_num", "maxNum", INT32),
-    Field("begin_timestamp", "beginTimestamp", INT64),
-    Field("end_timestamp", "endTimestamp", INT64),
-    Field("is_unique_key", "_UNIQUE_KEY_QUERY", BOOLEAN),
+    HeaderField("topic", "topic", TEXT),
+    HeaderField("key", "key", TEXT),
+    HeaderField("max_num", "maxNum", INT32),
+    HeaderField("begin_timestamp", "beginTimestamp", INT64),
+    HeaderField("end_timestamp", "endTimestamp", INT64),
+    HeaderField("is_unique_key", "_UNIQUE_KEY_QUERY", BOOLEAN),
 )
 
 
@@ -127,4 +127,6 @@ class ViewMessage(NamedTuple):
     topic: str | None = None
 
 
-VIEW_MESSAGE = FieldTable(ViewMessage, Field("physical_offset", "offset", INT64), Field("topic", "topic", TEXT))
+VIEW_MESSAGE = FieldTable(
+    ViewMessage, HeaderField("physical_offset", "offset", INT64), HeaderField("topic", "topic", TEXT)
+)

@@ -7,13 +7,13 @@ from typing import NamedTuple
 
 from tidemark.format.primitives import java_hash
 from tidemark.format.tags import ALL_TAGS, TAG_SEPARATOR
-from tidemark.remoting.field_table import INT32, INT64, TEXT, Field, FieldTable, field_illegal
+from tidemark.remoting.field_table import INT32, INT64, TEXT, FieldTable, HeaderField, field_illegal
 
-TAG, SQL92 = "TAG", "SQL92"  # values of PullRequest.expression_type
+TAG, SQL92 = "TAG", "SQL92"  # values of PullMessageRequest.expression_type
 
 
 class PullFlag(enum.IntFlag):
-    """Bits of PullRequest.sys_flag."""
+    """Bits of PullMessageRequest.sys_flag."""
 
     COMMIT_OFFSET = 1  # commit_offset is valid and is to be stored
     SUSPEND = 2  # the answer may wait for a message
@@ -29,7 +29,7 @@ _COMMIT_OFFSET, _SUSPEND, _SUBSCRIPTION = (
 )
 
 
-class PullRequest(NamedTuple):
+class PullMessageRequest(NamedTuple):
     """The values of a pull request."""
 
     consumer_group: str
@@ -60,23 +60,23 @@ class PullRequest(NamedTuple):
 
 
 PULL_REQUEST = FieldTable(
-    PullRequest,
-    Field("consumer_group", "consumerGroup", TEXT),
-    Field("topic", "topic", TEXT),
-    Field("queue_id", "queueId", INT32),
-    Field("queue_offset", "queueOffset", INT64),
-    Field("max_msg_nums", "maxMsgNums", INT32),
-    Field("sys_flag", "sysFlag", INT32),
-    Field("commit_offset", "commitOffset", INT64),
-    Field("suspend_timeout_ms", "suspendTimeoutMillis", INT64),
-    Field("subscription", "subscription", TEXT),
-    Field("sub_version", "subVersion", INT64),
-    Field("expression_type", "expressionType", TEXT),
-    Field("max_msg_bytes", "maxMsgBytes", INT32),
+    PullMessageRequest,
+    HeaderField("consumer_group", "consumerGroup", TEXT),
+    HeaderField("topic", "topic", TEXT),
+    HeaderField("queue_id", "queueId", INT32),
+    HeaderField("queue_offset", "queueOffset", INT64),
+    HeaderField("max_msg_nums", "maxMsgNums", INT32),
+    HeaderField("sys_flag", "sysFlag", INT32),
+    HeaderField("commit_offset", "commitOffset", INT64),
+    HeaderField("suspend_timeout_ms", "suspendTimeoutMillis", INT64),
+    HeaderField("subscription", "subscription", TEXT),
+    HeaderField("sub_version", "subVersion", INT64),
+    HeaderField("expression_type", "expressionType", TEXT),
+    HeaderField("max_msg_bytes", "maxMsgBytes", INT32),
 )
 
 
-class PullAnswer(NamedTuple):
+class PullMessageAnswer(NamedTuple):
     """The values of the answers 0, 19, 20 and 21."""
 
     next_begin_offset: int
@@ -88,13 +88,13 @@ class PullAnswer(NamedTuple):
 
 
 PULL_ANSWER = FieldTable(
-    PullAnswer,
-    Field("next_begin_offset", "nextBeginOffset", INT64),
-    Field("min_offset", "minOffset", INT64),
-    Field("max_offset", "maxOffset", INT64),
-    Field("suggest_which_broker_id", "suggestWhichBrokerId", INT64),
-    Field("topic_sys_flag", "topicSysFlag", INT32),
-    Field("group_sys_flag", "groupSysFlag", INT32),
+    PullMessageAnswer,
+    HeaderField("next_begin_offset", "nextBeginOffset", INT64),
+    HeaderField("min_offset", "minOffset", INT64),
+    HeaderField("max_offset", "maxOffset", INT64),
+    HeaderField("suggest_which_broker_id", "suggestWhichBrokerId", INT64),
+    HeaderField("topic_sys_flag", "topicSysFlag", INT32),
+    HeaderField("group_sys_flag", "groupSysFlag", INT32),
 )
 
 

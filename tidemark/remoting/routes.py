@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import orjson
 
-from tidemark.remoting.field_table import BOOLEAN, TEXT, Field, FieldTable, field_illegal
+from tidemark.remoting.field_table import BOOLEAN, TEXT, FieldTable, HeaderField, field_illegal
 from tidemark.remoting.frame import Buffer
 from tidemark.remoting.json_body import JsonObject, parse_body
 
@@ -23,8 +23,8 @@ class RouteRequest(NamedTuple):
 
 ROUTE_REQUEST = FieldTable(
     RouteRequest,
-    Field("topic", "topic", TEXT),
-    Field("accept_standard_json_only", "acceptStandardJsonOnly", BOOLEAN),
+    HeaderField("topic", "topic", TEXT),
+    HeaderField("accept_standard_json_only", "acceptStandardJsonOnly", BOOLEAN),
 )
 
 
@@ -46,7 +46,7 @@ class QueueData(NamedTuple):
     topic_sys_flag: int = 0
 
 
-class Route(NamedTuple):
+class TopicRoute(NamedTuple):
     """The brokers and queues of a topic."""
 
     brokers: tuple[BrokerData, ...]
@@ -60,9 +60,11 @@ class Door(NamedTuple):
     address: str
 
 
-def two_door_route(*, cluster: str, writer: Door, reader: Door, read_queue_nums: int, write_queue_nums: int) -> Route:
+def two_door_route(
+    *, cluster: str, writer: Door, reader: Door, read_queue_nums: int, write_queue_nums: int
+) -> TopicRoute:
     """Return the route of a topic with one name to write to and another to read from."""
-    return Route(
+    return TopicRoute(
         tuple(BrokerData(door.broker_name, cluster, {MASTER: door.address}) for door in (writer, reader)),
         (
             QueueData(writer.broker_name, PERM_WRITE, read_queue_nums, write_queue_nums),
@@ -71,7 +73,7 @@ def two_door_route(*, cluster: str, writer: Door, reader: Door, read_queue_nums:
     )
 
 
-def route_body(route: Route) -> bytes:
+def route_body(route: TopicRoute) -> bytes:
     """Return the body of an answer: keys are quoted, and there is no white space.
 
     Raises:
@@ -103,7 +105,7 @@ def route_body(route: Route) -> bytes:
     return orjson.dumps({"brokerDatas": brokers, "filterServerTable": {}, "queueDatas": queues})
 
 
-def parse_route(body: Buffer) -> Route:
+def parse_route(body: Buffer) -> TopicRoute:
     """Parse the body of an answer. Unknown members are ignored.
 
     Raises:
@@ -111,7 +113,7 @@ def parse_route(body: Buffer) -> Route:
             later, or with `acceptStandardJsonOnly`, is answered in standard JSON.
     """
     found = parse_body(body)
-    return Route(
+    return TopicRoute(
         tuple(
             BrokerData(broker.text("brokerName"), broker.text("cluster"), _addresses(broker.object("brokerAddrs")))
             for broker in found.objects("brokerDatas")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from tidemark.remoting.field_table import BOOLEAN, INT32, INT64, TEXT, Field, FieldTable
+from tidemark.remoting.field_table import BOOLEAN, INT32, INT64, TEXT, FieldTable, HeaderField
 
 
-class SendBack(NamedTuple):
+class SendBackRequest(NamedTuple):
     """The values of the request. delay_level: below 0 to the dead-letter topic, 0 by the number of tries."""
 
     physical_offset: int
@@ -20,12 +20,12 @@ class SendBack(NamedTuple):
 
 
 SEND_BACK = FieldTable(
-    SendBack,
-    Field("physical_offset", "offset", INT64),
-    Field("group", "group", TEXT),
-    Field("delay_level", "delayLevel", INT32),
-    Field("origin_message_id", "originMsgId", TEXT),
-    Field("origin_topic", "originTopic", TEXT),
-    Field("unit_mode", "unitMode", BOOLEAN),
-    Field("max_reconsume_times", "maxReconsumeTimes", INT32),
+    SendBackRequest,
+    HeaderField("physical_offset", "offset", INT64),
+    HeaderField("group", "group", TEXT),
+    HeaderField("delay_level", "delayLevel", INT32),
+    HeaderField("origin_message_id", "originMsgId", TEXT),
+    HeaderField("origin_topic", "originTopic", TEXT),
+    HeaderField("unit_mode", "unitMode", BOOLEAN),
+    HeaderField("max_reconsume_times", "maxReconsumeTimes", INT32),
 )

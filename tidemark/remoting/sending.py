@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from tidemark.format.message_id import encode_offset_message_id
 from tidemark.remoting.codes import RequestCode
-from tidemark.remoting.field_table import BOOLEAN, INT32, INT64, TEXT, Field, FieldTable
+from tidemark.remoting.field_table import BOOLEAN, INT32, INT64, TEXT, FieldTable, HeaderField
 
 ANY_QUEUE = -1  # SendRequest.queue_id: the writer chooses one
 DEFAULT_TOPIC = "TBW102"
@@ -49,9 +49,10 @@ _ROWS = (
     ("batch", "batch", "m", BOOLEAN),
     ("broker_name", "bname", "n", TEXT),
 )
-_NAMED = FieldTable(SendRequest, *(Field(attribute, name, kind) for attribute, name, _, kind in _ROWS))
+_NAMED = FieldTable(SendRequest, *(HeaderField(attribute, name, kind) for attribute, name, _, kind in _ROWS))
 _LETTERED = FieldTable(
-    SendRequest, *(Field(attribute, letter, kind, f"{name} ({letter})") for attribute, name, letter, kind in _ROWS)
+    SendRequest,
+    *(HeaderField(attribute, letter, kind, f"{name} ({letter})") for attribute, name, letter, kind in _ROWS),
 )
 _TABLES: dict[int, FieldTable[SendRequest]] = {
     RequestCode.SEND_MESSAGE: _NAMED,
@@ -78,12 +79,12 @@ class SendAnswer(NamedTuple):
 
 _ANSWER = FieldTable(
     SendAnswer,
-    Field("queue_id", "queueId", INT32),
-    Field("queue_offset", "queueOffset", INT64),
-    Field("message_id", "msgId", TEXT),
-    Field("transaction_id", "transactionId", TEXT),
-    Field("region", "MSG_REGION", TEXT),
-    Field("trace_on", "TRACE_ON", BOOLEAN),
+    HeaderField("queue_id", "queueId", INT32),
+    HeaderField("queue_offset", "queueOffset", INT64),
+    HeaderField("message_id", "msgId", TEXT),
+    HeaderField("transaction_id", "transactionId", TEXT),
+    HeaderField("region", "MSG_REGION", TEXT),
+    HeaderField("trace_on", "TRACE_ON", BOOLEAN),
 )
 
 

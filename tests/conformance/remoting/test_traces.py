@@ -23,7 +23,7 @@ from tidemark.remoting.field_table import FieldTable
 from tidemark.remoting.groups import (
     CONSUMER_GROUP,
     UNREGISTER_CLIENT,
-    MessageQueue,
+    BrokerQueue,
     QueueLock,
     consumer_list_body,
     locked_queues_body,
@@ -44,18 +44,18 @@ from tidemark.remoting.offsets import (
     MAX_OFFSET,
     QUERY_CONSUMER_OFFSET,
     QUERY_MESSAGE,
-    QUEUE_PLACE,
+    QUEUE_REQUEST,
     SEARCH_OFFSET,
     UPDATE_CONSUMER_OFFSET,
     VIEW_MESSAGE,
 )
-from tidemark.remoting.pulling import PULL_ANSWER, PULL_REQUEST, PullAnswer
+from tidemark.remoting.pulling import PULL_ANSWER, PULL_REQUEST, PullMessageAnswer
 from tidemark.remoting.routes import (
     ROUTE_REQUEST,
     BrokerData,
     Door,
     QueueData,
-    Route,
+    TopicRoute,
     parse_route,
     route_body,
     two_door_route,
@@ -81,8 +81,8 @@ TABLES: dict[int, FieldTable[Any]] = {
     15: UPDATE_CONSUMER_OFFSET,
     29: SEARCH_OFFSET,
     30: MAX_OFFSET,
-    31: QUEUE_PLACE,
-    32: QUEUE_PLACE,
+    31: QUEUE_REQUEST,
+    32: QUEUE_REQUEST,
     33: VIEW_MESSAGE,
     35: UNREGISTER_CLIENT,
     36: SEND_BACK,
@@ -193,7 +193,7 @@ def of_send(fields: dict[str, str]) -> dict[str, str]:
 
 def of_pull(fields: dict[str, str]) -> dict[str, str]:
     return PULL_ANSWER.write(
-        PullAnswer(int(fields["nextBeginOffset"]), int(fields["minOffset"]), int(fields["maxOffset"]))
+        PullMessageAnswer(int(fields["nextBeginOffset"]), int(fields["minOffset"]), int(fields["maxOffset"]))
     )
 
 
@@ -245,7 +245,7 @@ def test_bodies_are_read_and_written(exchange: Exchange) -> None:
             assert config.subscription == subscription_of(expected["subscriptionData"])
         case 41 | 42:
             assert exchange.body is not None
-            queues = tuple(MessageQueue(**snake_case(one)) for one in expected["mqSet"])
+            queues = tuple(BrokerQueue(**snake_case(one)) for one in expected["mqSet"])
             lock = QueueLock(expected["clientId"], expected["consumerGroup"], queues)
             assert parse_queue_lock(exchange.body) == lock
             if exchange.answer_body:
@@ -302,7 +302,7 @@ def test_route_of_two_names_is_the_captured_one() -> None:
 
 
 def test_route_of_one_name_with_two_ids_is_the_captured_one() -> None:
-    route = Route(
+    route = TopicRoute(
         (BrokerData("broker-a", "peer", {0: "127.0.0.1:30911", 1: "127.0.0.1:30912"}),),
         (QueueData("broker-a", 6, 4, 4),),
     )

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import pytest
 
 from tidemark.errors import FieldIllegalError
-from tidemark.remoting.field_table import BOOLEAN, INT32, INT64, TEXT, Field, FieldTable
+from tidemark.remoting.field_table import BOOLEAN, INT32, INT64, TEXT, FieldTable, HeaderField
 
 
 class Sample(NamedTuple):
@@ -20,11 +20,11 @@ class Sample(NamedTuple):
 
 TABLE = FieldTable(
     Sample,
-    Field("name", "aName", TEXT),
-    Field("small", "e", INT32, "queueId (e)"),
-    Field("large", "aLarge", INT64),
-    Field("flag", "aFlag", BOOLEAN),
-    Field("limit", "aLimit", INT32),
+    HeaderField("name", "aName", TEXT),
+    HeaderField("small", "e", INT32, "queueId (e)"),
+    HeaderField("large", "aLarge", INT64),
+    HeaderField("flag", "aFlag", BOOLEAN),
+    HeaderField("limit", "aLimit", INT32),
 )
 
 

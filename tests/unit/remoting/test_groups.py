@@ -10,8 +10,8 @@ from tidemark.errors import FieldIllegalError
 from tidemark.remoting.groups import (
     CONSUMER_GROUP,
     UNREGISTER_CLIENT,
+    BrokerQueue,
     ConsumerGroup,
-    MessageQueue,
     QueueLock,
     UnregisterClient,
     consumer_list_body,
@@ -46,7 +46,7 @@ def test_consumer_list_has_each_client_once() -> None:
 
 
 def test_queue_lock_has_client_group_and_queues() -> None:
-    lock = QueueLock("c", "g", (MessageQueue("broker-a", 3, "T"),), True)
+    lock = QueueLock("c", "g", (BrokerQueue("broker-a", 3, "T"),), True)
     body = {"clientId": "c", "consumerGroup": "g", "mqSet": [QUEUE], "onlyThisBroker": True}
     assert parse_queue_lock(json.dumps(body).encode()) == lock
     assert json.loads(queue_lock_body(lock)) == body
@@ -54,7 +54,7 @@ def test_queue_lock_has_client_group_and_queues() -> None:
 
 
 def test_locked_queues_keep_the_broker_name_of_the_request() -> None:
-    queues = (MessageQueue("tidemark-0-r", 3, "T"),)
+    queues = (BrokerQueue("tidemark-0-r", 3, "T"),)
     assert locked_queues_body(queues) == b'{"lockOKMQSet":[{"brokerName":"tidemark-0-r","queueId":3,"topic":"T"}]}'
     assert parse_locked_queues(locked_queues_body(queues)) == queues
     assert locked_queues_body([]) == b'{"lockOKMQSet":[]}'

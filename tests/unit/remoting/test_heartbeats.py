@@ -9,11 +9,11 @@ import pytest
 from tidemark.errors import FieldIllegalError
 from tidemark.remoting.heartbeats import (
     ClientConfig,
-    Consumer,
+    ConsumerData,
     ConsumeType,
-    Heartbeat,
+    HeartbeatData,
     MessageModel,
-    Subscription,
+    SubscriptionData,
     client_config_body,
     heartbeat_body,
     parse_client_config,
@@ -42,16 +42,16 @@ BODY = {
     "consumerDataSet": [CONSUMER],
     "producerDataSet": [{"groupName": "CLIENT_INNER_PRODUCER"}],
 }
-HEARTBEAT = Heartbeat(
+HEARTBEAT = HeartbeatData(
     "192.0.2.2@1#2",
     ("CLIENT_INNER_PRODUCER",),
     (
-        Consumer(
+        ConsumerData(
             "g",
             ConsumeType.CONSUME_PASSIVELY,
             MessageModel.CLUSTERING,
             "CONSUME_FROM_FIRST_OFFSET",
-            (Subscription("T", "TagA", 1795638662606),),
+            (SubscriptionData("T", "TagA", 1795638662606),),
         ),
     ),
 )
@@ -68,8 +68,8 @@ def test_both_directions_have_the_members_of_the_protocol() -> None:
 
 
 def test_heartbeat_without_groups_is_legal() -> None:
-    assert parse_heartbeat(b'{"clientID":"c"}') == Heartbeat("c", (), ())
-    assert parse_heartbeat(b'{"clientID":"c","consumerDataSet":null}') == Heartbeat("c", (), ())
+    assert parse_heartbeat(b'{"clientID":"c"}') == HeartbeatData("c", (), ())
+    assert parse_heartbeat(b'{"clientID":"c","consumerDataSet":null}') == HeartbeatData("c", (), ())
 
 
 def test_hashes_of_a_heartbeat_are_not_read() -> None:
@@ -82,7 +82,7 @@ def test_hashes_of_a_heartbeat_are_not_read() -> None:
     ("expression", "kind", "tags"), [("*", "TAG", []), ("B || A", "TAG", ["A", "B"]), ("n > 1 || TRUE", "SQL92", [])]
 )
 def test_written_subscription_lists_the_tags_of_a_tag_expression(expression: str, kind: str, tags: list[str]) -> None:
-    body = client_config_body(ClientConfig("c", "g", Subscription("T", expression, 1, kind)))
+    body = client_config_body(ClientConfig("c", "g", SubscriptionData("T", expression, 1, kind)))
     assert json.loads(body)["subscriptionData"]["tagsSet"] == tags
     assert len(json.loads(body)["subscriptionData"]["codeSet"]) == len(tags)
 
@@ -102,7 +102,7 @@ def test_illegal_member_is_named(member: str, value: object, allowed: str) -> No
 
 
 def test_client_config_has_one_subscription() -> None:
-    config = ClientConfig("c", "g", Subscription("T", "n > 1", 7, "SQL92"))
+    config = ClientConfig("c", "g", SubscriptionData("T", "n > 1", 7, "SQL92"))
     body = {
         "clientId": "c",
         "group": "g",

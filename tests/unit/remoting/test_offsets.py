@@ -30,7 +30,7 @@ CASES: list[tuple[FieldTable[Any], dict[str, str], tuple[Any, ...]]] = [
         offsets.SearchOffset("T", 2, 1795639262260, offsets.BoundaryType.UPPER),
     ),
     (offsets.MAX_OFFSET, {**PLACE, "committed": "false"}, offsets.MaxOffset("T", 2, False)),
-    (offsets.QUEUE_PLACE, PLACE, offsets.QueuePlace("T", 2)),
+    (offsets.QUEUE_REQUEST, PLACE, offsets.QueueRequest("T", 2)),
     (
         offsets.QUERY_MESSAGE,
         {

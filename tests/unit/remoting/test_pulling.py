@@ -5,7 +5,14 @@ from __future__ import annotations
 import pytest
 
 from tidemark.errors import FieldIllegalError
-from tidemark.remoting.pulling import PULL_ANSWER, PULL_REQUEST, PullAnswer, PullRequest, parse_tags, tag_hashes
+from tidemark.remoting.pulling import (
+    PULL_ANSWER,
+    PULL_REQUEST,
+    PullMessageAnswer,
+    PullMessageRequest,
+    parse_tags,
+    tag_hashes,
+)
 
 FIELDS = {
     "consumerGroup": "g",
@@ -21,7 +28,7 @@ FIELDS = {
     "expressionType": "TAG",
     "maxMsgBytes": "2147483647",
 }
-REQUEST = PullRequest("g", "T", 3, 32, 10, 7, 4, 15_000, "A || B", 1795639207946, "TAG", 2147483647)
+REQUEST = PullMessageRequest("g", "T", 3, 32, 10, 7, 4, 15_000, "A || B", 1795639207946, "TAG", 2147483647)
 
 
 def test_both_directions_have_the_fields_of_a_pull() -> None:
@@ -53,7 +60,7 @@ def test_bits_of_the_sys_flag(sys_flag: int, commits: bool, suspends: bool, subs
 
 
 def test_answer_has_every_required_field() -> None:
-    fields = PULL_ANSWER.write(PullAnswer(345, 0, 346))
+    fields = PULL_ANSWER.write(PullMessageAnswer(345, 0, 346))
     assert fields == {
         "nextBeginOffset": "345",
         "minOffset": "0",
@@ -62,7 +69,7 @@ def test_answer_has_every_required_field() -> None:
         "topicSysFlag": "0",
         "groupSysFlag": "0",
     }
-    assert PULL_ANSWER.read(fields) == PullAnswer(345, 0, 346)
+    assert PULL_ANSWER.read(fields) == PullMessageAnswer(345, 0, 346)
     for field in ("nextBeginOffset", "minOffset", "maxOffset"):
         with pytest.raises(FieldIllegalError, match=f"^{field} is missing"):
             PULL_ANSWER.read({name: value for name, value in fields.items() if name != field})

@@ -12,8 +12,8 @@ from tidemark.remoting.routes import (
     BrokerData,
     Door,
     QueueData,
-    Route,
     RouteRequest,
+    TopicRoute,
     parse_route,
     route_body,
     two_door_route,
@@ -40,7 +40,7 @@ BODY = {
         {"brokerName": "tidemark-0-r", "perm": 4, "readQueueNums": 4, "topicSysFlag": 0, "writeQueueNums": 4},
     ],
 }
-ROUTE = Route(
+ROUTE = TopicRoute(
     (
         BrokerData("tidemark-0", "tidemark", {0: "127.0.0.1:30911"}),
         BrokerData("tidemark-0-r", "tidemark", {0: "127.0.0.1:30912"}),
@@ -75,7 +75,7 @@ def test_both_directions_keep_the_route() -> None:
 @pytest.mark.parametrize("address", ["[::1]:30911", "::1", "a,b:1", "a: 1", "host", "a:1:2", 'a":1', ""])
 def test_address_that_go_cannot_split_is_refused(address: str) -> None:
     with pytest.raises(ValueError, match="must be host:port"):
-        route_body(Route((BrokerData("n", "c", {0: address}),), ()))
+        route_body(TopicRoute((BrokerData("n", "c", {0: address}),), ()))
 
 
 def test_route_with_unquoted_keys_is_refused() -> None:
