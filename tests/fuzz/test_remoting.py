@@ -156,7 +156,14 @@ def bodies(draw: st.DrawFn) -> bytes:
     return orjson.dumps(document)
 
 
-DEEP_BODIES = st.integers(1, 50_000).map(lambda depth: b'{"consumerDataSet":' + b"[" * depth)
+DEEP_BODIES = st.builds(
+    lambda name, levels, end: b'{"%s":' % name.encode() + b"[" * levels + b"]" * (levels if end else 0) + b"}",
+    st.sampled_from(
+        ["clientID", "consumerDataSet", "clientId", "mqSet", "lockOKMQSet", "consumerIdList", "brokerDatas"]
+    ),
+    st.integers(1, 50_000) | st.integers(1, 1_100),
+    st.booleans(),
+)
 
 
 @fuzz(few=200, at_once=2_000, body=bodies() | mutated(st.sampled_from(BODIES)) | DEEP_BODIES | st.binary(max_size=64))

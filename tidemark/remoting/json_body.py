@@ -11,7 +11,6 @@ from tidemark.remoting.field_table import field_illegal
 from tidemark.remoting.frame import Buffer
 
 _REQUIRED = object()
-_MAX_SHOWN = 100  # characters of an illegal value in its error
 
 
 class JsonObject:
@@ -78,5 +77,9 @@ def parse_body(body: Buffer) -> JsonObject:
 
 
 def _shown(value: Any) -> str | None:
-    """Return the start of *value* as JSON."""
-    return None if value is None else orjson.dumps(value)[: 4 * _MAX_SHOWN].decode("utf-8", "replace")
+    """Return *value* for an error. Arrays and objects are only named: they can be deeper than encoders allow."""
+    if isinstance(value, list):
+        return "an array"
+    if isinstance(value, dict):
+        return "an object"
+    return value if value is None or isinstance(value, str) else orjson.dumps(value).decode()

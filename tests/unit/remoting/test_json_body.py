@@ -35,13 +35,25 @@ def test_missing_and_null_members_take_the_default(name: str) -> None:
         (b"", "body is 'no JSON"),
         (b"{0:1}", "body is 'no JSON"),
         (b"[" * 100_000, "body is 'no JSON"),
-        (b"[]", "body is '[]'; it must be an object"),
+        (b"[]", "body is 'an array'; it must be an object"),
         (b"null", "body is missing; it must be an object"),
     ],
 )
 def test_body_that_is_no_object_is_refused(body: bytes, message: str) -> None:
     with pytest.raises(FieldIllegalError, match=f"^{re.escape(message)}"):
         parse_body(body)
+
+
+@pytest.mark.parametrize("levels", [200, 300, 1_000])
+def test_deep_value_is_refused_without_being_shown(levels: int) -> None:
+    """A JSON encoder has another limit of levels than the decoder."""
+    deep = b"[" * levels + b"]" * levels
+    with pytest.raises(FieldIllegalError, match=r"^body\.a is 'an array'; it must be a text$"):
+        parse_body(b'{"a":' + deep + b"}").text("a")
+    with pytest.raises(FieldIllegalError, match=r"^body\.a is 'an array'; it must be an array of texts$"):
+        parse_body(b'{"a":[' + deep + b"]}").texts("a")
+    with pytest.raises(FieldIllegalError, match=r"^body is 'an array'; it must be an object$"):
+        parse_body(deep)
 
 
 def test_member_of_another_type_is_named_with_its_value() -> None:
@@ -52,7 +64,7 @@ def test_member_of_another_type_is_named_with_its_value() -> None:
         found.integer("x")
     with pytest.raises(FieldIllegalError, match=r"^body\.l is .*; it must be an array of texts$"):
         found.texts("l")
-    with pytest.raises(FieldIllegalError, match=r"^body\.o\[0\]\.k is '\[1\]'; it must be a text$"):
+    with pytest.raises(FieldIllegalError, match=r"^body\.o\[0\]\.k is 'an array'; it must be a text$"):
         next(found.objects("o")).text("k")
     with pytest.raises(FieldIllegalError, match=r"^body\.o\[1\] is '2'; it must be an object$"):
         list(found.objects("o"))
