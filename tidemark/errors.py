@@ -174,7 +174,7 @@ class FrameIllegalError(RejectedError):
 
 
 class FieldIllegalError(RejectedError):
-    """A field of a remoting request is missing or has an illegal value. Facts: field, value (None: missing)."""
+    """A field of a remoting frame is missing or has an illegal value. Facts: field, value (None: missing), allowed."""
 
 
 class OffsetError(StoreError):

@@ -91,7 +91,7 @@ class FieldTable(Generic[Value]):
         """Return the typed values.
 
         Raises:
-            FieldIllegalError: a required field is missing, or a value is illegal. Facts: field, value.
+            FieldIllegalError: a required field is missing, or a value is illegal. Facts: field, value, allowed.
         """
         values: list[Any] = []
         add, get, name, text = values.append, fields.get, "", None  # bound once: this loop runs for every message
@@ -121,4 +121,5 @@ def field_illegal(name: str, value: str | None, allowed: str, *, label: str = ""
     if value is not None and len(value) > _MAX_SHOWN:
         value = value[:_MAX_SHOWN] + "…"
     state = "is missing" if value is None else f"is {value!r}"
-    return FieldIllegalError(f"{label or name} {state}; it must be {allowed}", field=name, value=value)
+    message = f"{label or name} {state}; it must be {allowed}"
+    return FieldIllegalError(message, field=name, value=value, allowed=allowed)

@@ -114,8 +114,9 @@ def test_boolean_is_parsed_as_java_does(text: str, value: bool) -> None:
 def test_missing_field_is_named() -> None:
     with pytest.raises(FieldIllegalError) as refused:
         TABLE.read({"aName": "n"})
-    assert refused.value.facts == {"field": "e", "value": None}
-    assert str(refused.value) == "queueId (e) is missing; it must be an integer from -2147483648 to 2147483647"
+    allowed = "an integer from -2147483648 to 2147483647"
+    assert refused.value.facts == {"field": "e", "value": None, "allowed": allowed}
+    assert str(refused.value) == f"queueId (e) is missing; it must be {allowed}"
     with pytest.raises(FieldIllegalError, match="aName is missing; it must be a text"):
         TABLE.read({})
 
