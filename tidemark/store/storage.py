@@ -177,6 +177,8 @@ class DiskStorage:
         with _reporting_full_disk():
             source.replace(target)
         _fsync_folder(target.parent)
+        if source.parent != target.parent:
+            _fsync_folder(source.parent)
 
     def unlink(self, path: Path) -> None:
         path.unlink(missing_ok=True)

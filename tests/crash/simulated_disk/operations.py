@@ -43,7 +43,7 @@ class FailedSync(NamedTuple):
 
 
 class Rename(NamedTuple):
-    """rename over an existing entry or none, within one folder."""
+    """rename of a file or a folder, over an existing entry or none."""
 
     source: str
     target: str

@@ -8,9 +8,10 @@ each independently:
                       A write over several pages may be torn between them. Stores through a mapping are such writes.
                       A failed sync loses the unsynced data, even if later ones succeed.
     size of a file    any of the sizes it had since then; bytes beyond it are lost, bytes never written are zero
-    entry of a folder a name created, replaced (a rename is both its names at once) or removed since its last sync
-                      may be so or not yet; the changes of one name happen in order. A sync of a file does not sync
-                      its name; the contents of a folder whose own name was not synced are lost with it.
+    entry of a folder a name created, replaced or removed since its last sync may be so or not yet; the changes of one
+                      name happen in order. A rename within a folder is both its names at once; between two folders it
+                      is a change of each. A sync of a file does not sync its name; the contents of a folder whose own
+                      name was not synced are lost with it.
 
 A page has *page_size* bytes: 4096, or 512 to tear within a page (a disk's sector).
 """
@@ -36,7 +37,7 @@ from .operations import (
     Unlink,
     Write,
 )
-from .tree import Tree
+from .tree import Tree, is_within, renamed
 
 PAGE_SIZE = 4096
 _FOLDER = -1
@@ -130,7 +131,7 @@ class PageCache:
             case FailedSync(file):
                 self._files[file].lose()
             case Rename(source, target):
-                self._name(target, {source: None, target: self._current[source]})
+                self._rename(source, target)
             case Unlink(path) | RemoveFolder(path):
                 self._name(path, {path: None})
             case MakeFolder(path):
@@ -145,6 +146,17 @@ class PageCache:
             if parent == folder:
                 self._entries.update(names)
         self._pending = [one for one in self._pending if one[0] != folder]
+
+    def _rename(self, source: str, target: str) -> None:
+        """Rename within one folder as one change; between two folders as a change of each."""
+        moved = {path: entry for path, entry in self._current.items() if is_within(path, source)}
+        removed: _Entries = dict.fromkeys(moved)
+        added = renamed(moved, source, target)
+        if os.path.dirname(source) == os.path.dirname(target):
+            self._name(target, removed | added)
+        else:
+            self._name(target, added)
+            self._name(source, removed)
 
     def _name(self, path: str, names: _Entries) -> None:
         self._current.update(names)

@@ -31,7 +31,7 @@ from .operations import (
     Unlink,
     Write,
 )
-from .tree import Tree, read_tree
+from .tree import Tree, read_tree, renamed
 
 _UNUSED = ("write", "writev", "pwritev", "truncate", "link", "symlink", "sendfile", "copy_file_range", "removedirs")
 
@@ -207,8 +207,7 @@ class Recorder:
                 self.before("rename", new)
             self._real["replace"](source, target, **named)
             if old is not None and new is not None:
-                assert os.path.dirname(old) == os.path.dirname(new), "a rename must stay within one folder"
-                self._by_name[new] = self._by_name.pop(old)
+                self._by_name = renamed(self._by_name, old, new)
                 self.trace.append(Rename(old, new))
 
     def _unlink(self, path: Any, **named: Any) -> None:
@@ -265,7 +264,7 @@ def names_after(files: dict[str, int], trace: list[Operation]) -> dict[str, int]
             case Create(path, file):
                 names[path] = file
             case Rename(source, target):
-                names[target] = names.pop(source)
+                names = renamed(names, source, target)
             case Unlink(path):
                 names.pop(path)
     return names

@@ -98,6 +98,41 @@ def test_a_name_is_lost_until_its_folder_is_synced(tmp_path: Path) -> None:
     }
 
 
+def move_queue(root: Path) -> None:
+    """Create a queue's folder with a file, durably, and move the folder away without a sync."""
+    for folder in ("queues", "queues/0", "old"):
+        os.mkdir(root / folder)
+    descriptor = os.open(root / "queues" / "0" / "file", os.O_RDWR | os.O_CREAT, 0o644)
+    os.pwrite(descriptor, b"units", 0)
+    os.fsync(descriptor)
+    os.close(descriptor)
+    for folder in (".", "queues", "queues/0"):
+        descriptor = os.open(root / folder, os.O_RDONLY)
+        os.fsync(descriptor)
+        os.close(descriptor)
+    os.replace(root / "queues" / "0", root / "old" / "0")
+
+
+def test_folder_between_two_folders_may_be_in_either_in_both_or_in_none(tmp_path: Path) -> None:
+    def act(root: Path, recorder: Recorder) -> None:
+        move_queue(root)
+
+    assert {frozenset(tree.files) for tree in states_after(tmp_path, act)} == {
+        frozenset({"queues/0/file"}),
+        frozenset({"old/0/file"}),
+        frozenset({"queues/0/file", "old/0/file"}),
+        frozenset(),
+    }
+
+
+def test_rename_of_the_storage_is_durable_in_both_folders(tmp_path: Path) -> None:
+    def act(root: Path, recorder: Recorder) -> None:
+        move_queue(root)
+        DiskStorage().rename(root / "old" / "0", root / "queues" / "1")
+
+    assert {frozenset(tree.files) for tree in states_after(tmp_path, act)} == {frozenset({"queues/1/file"})}
+
+
 def test_a_file_size_may_be_older_than_its_bytes(tmp_path: Path) -> None:
     """The appended data is present, missing, or zero bytes."""
 

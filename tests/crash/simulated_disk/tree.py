@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import shutil
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
+
+Entry = TypeVar("Entry")
 
 
 class Tree(NamedTuple):
@@ -42,3 +44,15 @@ def put_tree(tree: Tree, root: Path) -> Path:
         os.write(descriptor, data)
         os.close(descriptor)
     return root
+
+
+def is_within(path: str, folder: str) -> bool:
+    """Return True if *path* is *folder* or below it."""
+    return path == folder or path.startswith(f"{folder}/")
+
+
+def renamed(names: dict[str, Entry], source: str, target: str) -> dict[str, Entry]:
+    """Return *names* after a rename of the file or folder *source* to *target*."""
+    moved = {path: entry for path, entry in names.items() if is_within(path, source)}
+    kept = {path: entry for path, entry in names.items() if path not in moved}
+    return kept | {target + path.removeprefix(source): entry for path, entry in moved.items()}
