@@ -30,5 +30,10 @@ def parse_tag_expression(expression: str | None) -> frozenset[str] | None:
     """Return the tags of a subscription such as ``A || B``; None for all tags (``*`` or empty)."""
     if expression is None or not expression.strip() or expression.strip() == ALL_TAGS:
         return None
-    tags = frozenset(tag for piece in expression.split(TAG_SEPARATOR) if (tag := piece.strip()))
+    tags = split_tags(expression)
     return None if ALL_TAGS in tags or not tags else tags
+
+
+def split_tags(expression: str) -> frozenset[str]:
+    """Return the trimmed tags between the separators of *expression*; a star is not special."""
+    return frozenset(tag for piece in expression.split(TAG_SEPARATOR) if (tag := piece.strip()))

@@ -6,7 +6,7 @@ import enum
 from typing import NamedTuple
 
 from tidemark.format.primitives import java_hash
-from tidemark.format.tags import ALL_TAGS, TAG_SEPARATOR
+from tidemark.format.tags import ALL_TAGS, TAG_SEPARATOR, split_tags
 from tidemark.remoting.field_table import INT32, INT64, TEXT, FieldTable, HeaderField, field_illegal
 
 TAG, SQL92 = "TAG", "SQL92"  # values of PullMessageRequest.expression_type
@@ -99,14 +99,16 @@ PULL_ANSWER = FieldTable(
 
 
 def parse_tags(expression: str) -> frozenset[str] | None:
-    """Return the tags of a TAG expression such as ``A || B``; None for all tags (``*`` or empty).
+    """Return the tags of a TAG expression such as ``A || B``; None for all tags (``*`` or empty), as RocketMQ does.
+
+    Unlike `parse_tag_expression`, a star among other tags is a tag of that name.
 
     Raises:
         FieldIllegalError: the expression has separators, but no tag.
     """
     if expression.strip() in ("", ALL_TAGS):
         return None
-    tags = frozenset(tag for piece in expression.split(TAG_SEPARATOR) if (tag := piece.strip()))
+    tags = split_tags(expression)
     if not tags:
         raise field_illegal("subscription", expression, f"{ALL_TAGS}, or tags separated by {TAG_SEPARATOR}")
     return tags
