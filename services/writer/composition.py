@@ -28,17 +28,17 @@ from .log.page_preallocation import PagePreallocation
 from .metrics import WriterMetrics
 from .retention.retention_thread import Retention
 from .retention.trusted_clock import TrustedClock
-from .rpc.append_times import AppendTimes
 from .rpc.commit_log_service import CommitLogService, WriterIdentity
 from .rpc.committed_bytes import LogReader
 from .rpc.send_back import SendBack
 from .rpc.topic_service import TopicService
+from .submission.append_times import AppendTimes
 from .topics.topic_table import TopicTable
 
 if TYPE_CHECKING:
     from tidemark.tracing.exporting import Tracing
 
-    from .rpc.append_spans import AppendSpans
+    from .submission.append_spans import AppendSpans
 
 
 class WriterParts(NamedTuple):
@@ -158,7 +158,7 @@ def _compose_scheduler(settings: WriterSettings, store: OpenStore, delivery: Del
 def _compose_spans(tracing: Tracing | None) -> AppendSpans | None:
     if tracing is None:
         return None
-    from .rpc.append_spans import AppendSpans  # OpenTelemetry is imported only if traces are on
+    from .submission.append_spans import AppendSpans  # OpenTelemetry is imported only if traces are on
 
     return AppendSpans(tracing.tracer)
 

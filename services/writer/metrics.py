@@ -13,7 +13,7 @@ from .log.append_counts import AppendCounts
 from .log.commit_log import CommitLog
 from .log.open_store import OpenStore
 from .retention.retention_thread import Retention
-from .rpc.append_times import AppendTimes
+from .submission.append_times import AppendTimes
 
 
 class WriterMetrics(Collector):

@@ -35,17 +35,17 @@ from ..batch.batch import Batch
 from ..config import FlushMode, WriterSettings
 from ..log.append_counts import AppendCounts
 from ..log.commit_log import CommitLog
+from ..submission.append_times import AppendTimes
 from ..topics.topic_table import TopicTable, WritableTopic
 from .access_interceptor import CALLER
 from .answers import response_of
 from .append_stream import AppendStreamCall
-from .append_times import AppendTimes
 from .client_host import born_host_of
 from .committed_bytes import LogReader
 from .send_back import SendBack
 
 if TYPE_CHECKING:
-    from .append_spans import AppendSpans, Metadata
+    from ..submission.append_spans import AppendSpans, Metadata
 
 _Context = grpc.aio.ServicerContext[Any, Any]
 

@@ -11,10 +11,10 @@ from typing import Any
 from services.writer.admission.admission import Admission, SizeLimits
 from services.writer.batch.batch import Batch
 from services.writer.config import WriterSettings
-from services.writer.rpc.append_times import AppendTimes
 from services.writer.rpc.commit_log_service import CommitLogService, WriterIdentity
 from services.writer.rpc.committed_bytes import LogReader
 from services.writer.rpc.send_back import SendBack
+from services.writer.submission.append_times import AppendTimes
 from services.writer.topics.topic_table import TopicTable
 from tests.builders import STORE_HOST, wire_batch
 from tests.unit.writer.opened_log import LONG_S, OpenedLog, SyncGate, opened_log

@@ -12,7 +12,7 @@ from opentelemetry.trace import SpanKind, format_span_id, format_trace_id
 from structlog.contextvars import get_contextvars
 
 from services.writer.batch.batch import Appended, Batch
-from services.writer.rpc.append_spans import AppendSpan, AppendSpans
+from services.writer.submission.append_spans import AppendSpan, AppendSpans
 from tests.builders import STORE_MS
 from tests.unit.writer.batches import batch_of
 from tidemark.errors import DiskFullError, StoreError

@@ -7,8 +7,8 @@ from structlog.testing import capture_logs
 
 from services.writer.batch.batch import Batch, QueueKey, Wrapper
 from services.writer.batch.record_encoder import u8
-from services.writer.rpc import append_times
-from services.writer.rpc.append_times import AppendTimes
+from services.writer.submission import append_times
+from services.writer.submission.append_times import AppendTimes
 
 
 class Clock:

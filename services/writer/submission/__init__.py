@@ -1,0 +1,1 @@
+"""Appends on their way from any interface to the log: rights, limits, times, spans. Knows no wire."""
