@@ -33,6 +33,7 @@ from .rpc.committed_bytes import LogReader
 from .rpc.send_back import SendBack
 from .rpc.topic_service import TopicService
 from .submission.append_times import AppendTimes
+from .submission.batch_submitter import BatchSubmitter
 from .topics.topic_table import TopicTable
 
 if TYPE_CHECKING:
@@ -75,19 +76,24 @@ def compose(
     reader = LogReader(lambda: _open_log(store))
     retention = _compose_retention(settings, store, commit_log, reader)
     scheduler = _compose_scheduler(settings, store, DelayedDelivery(commit_log, topics, store_host))
+    submitter = BatchSubmitter(
+        settings,
+        commit_log,
+        topics,
+        Admission(SizeLimits(settings.max_message_size_bytes, store.segments.size), store_host),
+        counts,
+        times,
+        on_delayed=scheduler.appended,
+        spans=_compose_spans(tracing),
+    )
     service = CommitLogService(
         settings,
         WriterIdentity(store.term, store_host, str(advertised)),
         commit_log,
-        topics,
-        Admission(SizeLimits(settings.max_message_size_bytes, store.segments.size), store_host),
+        submitter,
         reader,
-        counts,
-        times,
         SendBack(commit_log, topics, reader, store_host, settings.max_reconsume_times),
-        on_delayed=scheduler.appended,
         free_disk_bytes=lambda: store.free_bytes(store.paths.root),
-        spans=_compose_spans(tracing),
     )
     topic_service = TopicService(
         topics, store.recovered.offsets, commit_log, store_name=settings.store_name, address=str(advertised)

@@ -15,6 +15,7 @@ from services.writer.rpc.commit_log_service import CommitLogService, WriterIdent
 from services.writer.rpc.committed_bytes import LogReader
 from services.writer.rpc.send_back import SendBack
 from services.writer.submission.append_times import AppendTimes
+from services.writer.submission.batch_submitter import BatchSubmitter
 from services.writer.topics.topic_table import TopicTable
 from tests.builders import STORE_HOST, wire_batch
 from tests.unit.writer.opened_log import LONG_S, OpenedLog, SyncGate, opened_log
@@ -52,15 +53,19 @@ class Service:
             made,
             WriterIdentity(store.term, STORE_HOST, "10.0.0.9:8081"),
             opened.log,
-            topics,
-            Admission(SizeLimits(made.max_message_size_bytes, SEGMENT_SIZE), STORE_HOST),
+            BatchSubmitter(
+                made,
+                opened.log,
+                topics,
+                Admission(SizeLimits(made.max_message_size_bytes, SEGMENT_SIZE), STORE_HOST),
+                opened.counts,
+                AppendTimes(0),
+                on_delayed=self.delayed.append,
+                spans=None,
+            ),
             self.reader,
-            opened.counts,
-            AppendTimes(0),
             SendBack(opened.log, topics, self.reader, STORE_HOST, made.max_reconsume_times),
-            on_delayed=self.delayed.append,
             free_disk_bytes=lambda: FREE_BYTES,
-            spans=None,
         )
 
     async def append(self, topic: str = "orders", packed: bytes = ONE, **fields: Any) -> pb.AppendBatchResponse:
