@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
+from tidemark.access.guard import Guard
 from tidemark.format.host import encode_host
 from tidemark.format.tags import MAX_DELAY_LEVEL, SCHEDULE_TOPIC
 from tidemark.store.mapped_file_queue import MappedFileQueue
 from tidemark.store.multi_path_mapped_file_queue import open_log
+from tidemark.tls.reloading import Reloading
 
 from .admission.admission import Admission, SizeLimits
 from .batch.batch import QueueKey
@@ -26,6 +28,7 @@ from .log.log_tail import LogTail
 from .log.open_store import OpenStore
 from .log.page_preallocation import PagePreallocation
 from .metrics import WriterMetrics
+from .remoting.composition import WriterRemoting
 from .retention.retention_thread import Retention
 from .retention.trusted_clock import TrustedClock
 from .rpc.commit_log_service import CommitLogService, WriterIdentity
@@ -52,6 +55,7 @@ class WriterParts(NamedTuple):
     commit_log_service: CommitLogService
     topic_service: TopicService
     metrics: WriterMetrics
+    remoting: WriterRemoting | None
 
 
 def compose(
@@ -59,12 +63,15 @@ def compose(
     store: OpenStore,
     *,
     port: int,
+    guard: Guard,
+    tls: Reloading | None = None,
     tracing: Tracing | None = None,
     on_failure: Callable[[], None],
 ) -> WriterParts:
     """Build all parts. Call it on the event loop.
 
-    port: the bound port, part of the advertised address. on_failure: called on the event loop when the log fails.
+    port: the bound port, part of the advertised address. tls: None for plaintext.
+    on_failure: called on the event loop when the log fails.
     """
     advertised = settings.advertised_host(port)
     store_host = encode_host(advertised)
@@ -98,8 +105,11 @@ def compose(
     topic_service = TopicService(
         topics, store.recovered.offsets, commit_log, store_name=settings.store_name, address=str(advertised)
     )
-    metrics = WriterMetrics(store, commit_log, retention, counts, times)
-    return WriterParts(commit_log, reader, retention, scheduler, service, topic_service, metrics)
+    remoting = None
+    if settings.writer_remoting_listen:
+        remoting = WriterRemoting(settings, store, submitter, topics, store_host, guard, tls)
+    metrics = WriterMetrics(store, commit_log, retention, counts, times, remoting)
+    return WriterParts(commit_log, reader, retention, scheduler, service, topic_service, metrics, remoting)
 
 
 def compose_commit_log(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import enum
 from pathlib import Path
 from typing import Self
@@ -14,6 +15,7 @@ from tidemark.access.settings import AccessSettings
 from tidemark.format.host import Host, parse_host
 from tidemark.format.primitives import MAX_MESSAGE_SIZE_BYTES
 from tidemark.metrics.address import listen_host
+from tidemark.remoting_server.settings import RemotingSettings
 from tidemark.settings.logs import LogLevel, LogLevelSetting
 from tidemark.store.log_folders import LogFolders
 from tidemark.tls.server_files import ClientAuth
@@ -33,7 +35,7 @@ class FlushMode(enum.StrEnum):
     ASYNC = "async"
 
 
-class WriterSettings(AccessSettings, TlsSettings, TraceSettings):
+class WriterSettings(AccessSettings, TlsSettings, TraceSettings, RemotingSettings):
     """All settings of the writer. The environment variable is TIDEMARK_ and the field's name in capitals."""
 
     model_config = SettingsConfigDict(env_prefix="TIDEMARK_", frozen=True)
@@ -41,7 +43,9 @@ class WriterSettings(AccessSettings, TlsSettings, TraceSettings):
     store_root: Path = Field(Path("data"), description="folder of the store")
     writer_listen: str = Field("127.0.0.1:8081", description="address:port; port 0: any free port")
     advertised_address: str | None = Field(
-        None, description="IP address:port in records and message ids; unset: the listen address"
+        None,
+        description="IP address:port in records and message ids; unset: the query service's remoting address, if it "
+        "has an IP address, or else the listen address",
     )
     store_name: str = Field("tidemark-0", min_length=1, max_length=255, description="broker name in answers")
     log_level: LogLevelSetting = LogLevel.INFO
@@ -51,9 +55,6 @@ class WriterSettings(AccessSettings, TlsSettings, TraceSettings):
     metrics_max_topics: int = Field(
         1_000, ge=1, le=100_000, description="topics with their own metrics label; others share one"
     )
-
-    auto_create_topics: bool = Field(True, description="create a missing topic at its first message")
-    default_queues: int = Field(4, ge=1, le=1024, description="queues of a topic created without a number")
 
     flush_mode: FlushMode = Field(FlushMode.SYNC, description="sync: answer after fdatasync; async: after the write")
     flush_interval_ms: int = Field(500, ge=1, le=60_000, description="async: time between two fdatasyncs")
@@ -167,6 +168,7 @@ class WriterSettings(AccessSettings, TlsSettings, TraceSettings):
     @model_validator(mode="after")
     def _check(self) -> Self:
         parse_host(self.writer_listen.replace("localhost", "127.0.0.1"))
+        self.check_remoting()
         listen_host(self.writer_metrics_listen)
         self.log_folders(self.store_root)
         if self.advertised_address is not None:
@@ -187,6 +189,8 @@ class WriterSettings(AccessSettings, TlsSettings, TraceSettings):
         """Return the store host that is written into records and offset ids."""
         if self.advertised_address is not None:
             return parse_host(self.advertised_address)
+        with contextlib.suppress(ValueError):  # RocketMQ's clients look up a message at the address in its id
+            return parse_host((self.route_addresses().query or "").replace("localhost", "127.0.0.1"))
         host = parse_host(self.writer_listen.replace("localhost", "127.0.0.1"))
         address = "127.0.0.1" if host.address in _WILDCARDS else host.address
         return Host(address, bound_port)

@@ -33,16 +33,18 @@ _SWITCH_INTERVAL_S = 0.001  # shorter than Python's 5 ms, so that the appender a
 
 async def serve(settings: WriterSettings) -> int:
     """Serve until a signal or a failure and return the process's exit code."""
-    tls = settings.open_tls(settings.writer_listen, log_reload)
+    tls = settings.open_tls((settings.writer_listen, settings.writer_remoting_listen), log_reload)
     guard = settings.open_writer_guard()
     registry = make_registry()
     listener = listen(settings.writer_metrics_listen, registry, setting="TIDEMARK_WRITER_METRICS_LISTEN")
     store = await asyncio.to_thread(open_store, settings, DiskStorage())
     try:
         server = WriterServer(settings, store, tls, guard)
-    except RuntimeError as error:
+        await server.bind_remoting()
+    except (RuntimeError, OSError) as error:
         release_store(store)
-        raise SystemExit(f"writer: cannot listen on {settings.writer_listen}: {error}") from error
+        address = settings.writer_listen if isinstance(error, RuntimeError) else settings.writer_remoting_listen
+        raise SystemExit(f"writer: cannot listen on {address}: {error}") from error
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, _stop_once, loop, number, server)

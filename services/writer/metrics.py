@@ -12,6 +12,7 @@ from tidemark.metrics.families import histogram, number, numbers
 from .log.append_counts import AppendCounts
 from .log.commit_log import CommitLog
 from .log.open_store import OpenStore
+from .remoting.composition import WriterRemoting
 from .retention.retention_thread import Retention
 from .submission.append_times import AppendTimes
 
@@ -20,13 +21,20 @@ class WriterMetrics(Collector):
     """A collector that the metrics listener's threads call. It only reads single numbers, so it needs no lock."""
 
     def __init__(
-        self, store: OpenStore, commit_log: CommitLog, retention: Retention, counts: AppendCounts, times: AppendTimes
+        self,
+        store: OpenStore,
+        commit_log: CommitLog,
+        retention: Retention,
+        counts: AppendCounts,
+        times: AppendTimes,
+        remoting: WriterRemoting | None = None,
     ) -> None:
         self._store = store
         self._commit_log = commit_log
         self._retention = retention
         self._counts = counts
         self._times = times
+        self._remoting = remoting
 
     def collect(self) -> Iterator[Metric]:
         log = self._commit_log
@@ -42,3 +50,5 @@ class WriterMetrics(Collector):
         for buckets in (log.groups.seconds, log.groups.batches, log.groups.bytes):
             yield histogram(buckets)
         yield from self._counts.families()
+        if self._remoting is not None:
+            yield from self._remoting.families()

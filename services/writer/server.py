@@ -68,7 +68,15 @@ class WriterServer:
         warm_up(_ANY_HOST)  # before the bind, after which clients connect and would wait
         self.port = self._bind(settings.writer_listen)
         self._tracing = open_tracing(settings, "writer")
-        self.parts = compose(settings, store, port=self.port, tracing=self._tracing, on_failure=self._stopping.set)
+        self.parts = compose(
+            settings,
+            store,
+            port=self.port,
+            guard=self.guard,
+            tls=tls,
+            tracing=self._tracing,
+            on_failure=self._stopping.set,
+        )
         self._add_services()
 
     @property
@@ -93,13 +101,20 @@ class WriterServer:
             names = (*SERVICES, "grpc.health.v1.Health", reflection.SERVICE_NAME)
             reflection.enable_server_reflection(names, self._server)
 
+    async def bind_remoting(self) -> None:
+        """Bind the address for RocketMQ's clients. Raises OSError."""
+        if self.parts.remoting is not None:
+            await self.parts.remoting.bind()
+
     async def start(self) -> None:
-        """Start the threads and serve."""
+        """Start the threads and serve. Call `bind_remoting` before."""
         await self._set_health(_SERVING)
         self.parts.commit_log.start()
         self.parts.retention.start()
         self.parts.scheduler.start()
         await self._server.start()
+        if self.parts.remoting is not None:
+            await self.parts.remoting.start()
         followers = [*([] if self._tls is None else [self._tls.follow()]), *self.guard.followers()]
         self._following = [asyncio.create_task(follower) for follower in followers]
         host = self._settings.writer_listen.rpartition(":")[0]
@@ -148,10 +163,15 @@ class WriterServer:
         if is_clean:
             await closing
         self.parts.commit_log_service.close()
-        await self._server.stop(self._settings.shutdown_grace_ms / 1000)
+        await self._stop_serving()
         await closing
         self.parts.reader.close()
         self.guard.close()
+
+    async def _stop_serving(self) -> None:
+        grace_s = self._settings.shutdown_grace_ms / 1000
+        remoting = self.parts.remoting
+        await asyncio.gather(self._server.stop(grace_s), *([] if remoting is None else [remoting.stop(grace_s)]))
 
     async def _close_store(self, failure: StoreError | None) -> None:
         commit_log = self.parts.commit_log

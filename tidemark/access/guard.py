@@ -48,15 +48,13 @@ class Guard:
 
         Raises UnauthenticatedError or RateLimitedError. Unauthenticated requests are rate-limited per address.
         """
-        caller = Caller(self, presented, address=address, action=action)
-        try:
-            caller.refresh()
-        except UnauthenticatedError as error:
-            caller.refused("", error)
-            caller.take_request()
-            raise
-        caller.take_request()
+        caller = self.caller(presented, address=address, action=action)
+        caller.admit()
         return caller
+
+    def caller(self, presented: Presented, *, address: str, action: str) -> Caller:
+        """Return a caller that is not admitted yet; one caller may be admitted for many requests."""
+        return Caller(self, presented, address=address, action=action)
 
 
 class Caller:
@@ -74,6 +72,16 @@ class Caller:
     def name(self) -> str:
         """Name of the principal; empty if there is no access file."""
         return self._known.identity.name
+
+    def admit(self) -> None:
+        """Authenticate the caller and count one request, as `Guard.admit`."""
+        try:
+            self.refresh()
+        except UnauthenticatedError as error:
+            self.refused("", error)
+            self.take_request()
+            raise
+        self.take_request()
 
     def refresh(self) -> None:
         """Identify the caller again if its token expired or the access file changed. Raises UnauthenticatedError."""

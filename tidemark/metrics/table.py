@@ -53,6 +53,21 @@ ROWS = (
         "Requests refused by access control or a rate limit, by the error's reason",
         ("reason",),
     ),
+    MetricRow("tidemark_remoting_connections", _G, BOTH, "Connections of RocketMQ's clients"),
+    MetricRow(
+        "tidemark_remoting_requests_total",
+        _C,
+        BOTH,
+        "Answered requests of RocketMQ's clients, by RocketMQ's names of request and response",
+        ("request", "response"),
+    ),
+    MetricRow(
+        "tidemark_remoting_refused_connections_total",
+        _C,
+        BOTH,
+        "Connections of RocketMQ's clients that were closed without an answer, by reason",
+        ("reason",),
+    ),
     MetricRow(
         "tidemark_access_reload_failed",
         _G,

@@ -129,6 +129,16 @@ class StorePaths:
         return self.query / "members.json"
 
     @property
+    def writer_clients(self) -> Path:
+        """File with the members of the groups of RocketMQ's clients at the writer."""
+        return self.writer / "clients.json"
+
+    @property
+    def query_clients(self) -> Path:
+        """File with the members of the groups of RocketMQ's clients at the query service."""
+        return self.query / "clients.json"
+
+    @property
     def terms(self) -> Path:
         return self.writer / "terms"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
@@ -29,14 +30,15 @@ class TlsSettings(BaseSettings):
     tls_reload_ms: int = Field(10_000, ge=10, le=86_400_000, description="interval between checks of the TLS files")
     allow_plaintext: bool = Field(False, description="allow plaintext on an address beyond loopback")
 
-    def open_tls(self, listen: str, on_reload: OnReload) -> Reloading | None:
-        """Return the TLS files of a service that listens on *listen* (address:port); None without TLS.
+    def open_tls(self, listens: Iterable[str], on_reload: OnReload) -> Reloading | None:
+        """Return the TLS files of a service that listens on *listens* (address:port, or empty); None without TLS.
 
-        Raises TlsFilesError, or PlaintextRefusedError if plaintext is not allowed on this address.
+        Raises TlsFilesError, or PlaintextRefusedError if plaintext is not allowed on one of these addresses.
         """
         if self.tls_cert is None or self.tls_key is None:
             self._require_no_half()
-            if not (self.allow_plaintext or is_loopback(listen)):
+            listen = next((listen for listen in listens if listen and not is_loopback(listen)), None)
+            if listen is not None and not self.allow_plaintext:
                 raise PlaintextRefusedError(
                     f"{listen} is reachable from other machines and TLS is not configured: set TIDEMARK_TLS_CERT and "
                     "TIDEMARK_TLS_KEY, or TIDEMARK_ALLOW_PLAINTEXT=true",

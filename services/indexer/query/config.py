@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 from pydantic_settings import SettingsConfigDict
 
 from tidemark.access.settings import AccessSettings
+from tidemark.remoting_server.settings import RemotingSettings
 from tidemark.settings.logs import LogLevel, LogLevelSetting
 from tidemark.store.log_folders import LogFolders
 from tidemark.store.paths import require_outside
@@ -17,7 +18,7 @@ from tidemark.tls.settings import PemFile, TlsSettings
 from tidemark.tracing.settings import MessageTraceSettings
 
 
-class QuerySettings(AccessSettings, TlsSettings, MessageTraceSettings):
+class QuerySettings(AccessSettings, TlsSettings, MessageTraceSettings, RemotingSettings):
     """All settings. The environment variable of a field is TIDEMARK_ and the field's name in capitals."""
 
     model_config = SettingsConfigDict(
@@ -132,6 +133,7 @@ class QuerySettings(AccessSettings, TlsSettings, MessageTraceSettings):
     @model_validator(mode="after")
     def _check(self) -> Self:
         self.log_folders(self.store_root)
+        self.check_remoting()
         _, separator, port = self.query_listen.rpartition(":")
         if not separator or not port.isdecimal() or int(port) > 65_535:
             raise ValueError(f"query_listen is {self.query_listen!r}: expected address:port, port at most 65535")

@@ -34,7 +34,7 @@ class QueryServer(uvicorn.Server):
     """A uvicorn server that stops at once or after `drain_ms`; each waiting request answers with the data available."""
 
     def __init__(self, settings: QuerySettings) -> None:
-        tls = settings.open_tls(settings.query_listen, log_reload)
+        tls = settings.open_tls((settings.query_listen, settings.query_remoting_listen), log_reload)
         self._tracing = open_tracing(settings, "query")
         app = create_app(settings, tls, settings.open_guard("query"), self._tracing)
         self._state: ServiceState = app.state.service

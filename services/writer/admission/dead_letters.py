@@ -51,8 +51,11 @@ def redirect(received: Received, *, max_body_size: int, max_reconsume_times: int
         (element,) = decode_elements(wire)
     except (BatchMalformedError, ValueError):  # not a single message: admission rejects it with its own reason
         return received
-    properties = {**request.properties, **decode_properties(element.properties)}
-    if request.reconsume_times < limit_of_tries(properties, max_reconsume_times):
+    dead_from = received.dead_from
+    if dead_from is None:
+        properties = {**request.properties, **decode_properties(element.properties)}
+        dead_from = limit_of_tries(properties, max_reconsume_times)
+    if request.reconsume_times < dead_from:
         return received
     if request.HasField("expected_next_offset"):
         raise ArgumentIllegalError(

@@ -56,6 +56,8 @@ class RunningWriter:
             raise self.error
         host = self.settings.writer_listen.rpartition(":")[0]
         self.address = f"{host}:{self._server.port}"
+        remoting = self._server.parts.remoting
+        self.remoting_port = 0 if remoting is None else remoting.server.port
         self.channel = grpc.insecure_channel(self.address, options=[("grpc.max_receive_message_length", -1)])
         self.log: Any = CommitLogServiceStub(self.channel)  # type: ignore[no-untyped-call, unused-ignore]
         self.topics: Any = TopicServiceStub(self.channel)  # type: ignore[no-untyped-call, unused-ignore]
@@ -88,10 +90,12 @@ class RunningWriter:
 
     async def _serve(self) -> None:
         self._loop = asyncio.get_running_loop()
-        tls = self.settings.open_tls(self.settings.writer_listen, log_reload)
+        listens = (self.settings.writer_listen, self.settings.writer_remoting_listen)
+        tls = self.settings.open_tls(listens, log_reload)
         guard = self.settings.open_writer_guard()
         store = open_store(self.settings, self.storage)
         self._server = WriterServer(self.settings, store, tls, guard)
+        await self._server.bind_remoting()
         await self._server.start()
         self._started.set()
         self.failure = await self._server.run()

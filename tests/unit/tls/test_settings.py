@@ -17,7 +17,7 @@ from tidemark.tls.settings import TlsSettings
 
 
 def opened(listen: str = "127.0.0.1:0", **settings: Any) -> Reloading | None:
-    return TlsSettings(**settings).open_tls(listen, lambda _: None)
+    return TlsSettings(**settings).open_tls((listen,), lambda _: None)
 
 
 @pytest.mark.parametrize("listen", ["0.0.0.0:1", "[::]:1", ":1", "192.168.7.65:1", "db.example:1"])

@@ -1,0 +1,1 @@
+"""The remoting protocol at the writer: it is the broker to which RocketMQ's producers send."""

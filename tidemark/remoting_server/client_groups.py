@@ -1,0 +1,195 @@
+"""ClientGroups: the members of consumer groups by their heartbeats, their subscriptions, and notices of changes.
+
+A client id is listed once, even with two connections: clients divide the queues by the length of the list, and a second
+entry would take queues that no client reads. After a restart the list of a group is complete only when its members have
+sent a heartbeat again; until then it is not given, because of a partial list two members take the same queues.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from tidemark.remoting.codes import VERSION, Language, RequestCode
+from tidemark.remoting.frame import request
+from tidemark.remoting.groups import CONSUMER_GROUP, ConsumerGroup
+from tidemark.remoting.heartbeats import ConsumerData, ConsumeType, MessageModel, SubscriptionData
+
+from .connection import Connection
+
+SETTLE_S = 35.0  # clients send a heartbeat every 30 s
+_NOTICE_S = 1.0  # between two notices of changes to one group
+_SILENT_S = 120.0  # a client without a heartbeat for this long is no member
+_MAX_OPAQUE = 0x7FFFFFFF
+
+SavedMembers = Mapping[str, list[str]]
+
+
+@dataclass
+class _Member:
+    """One client of a group. heard_s: by connection, the time of the last heartbeat, on the event loop's clock."""
+
+    heard_s: dict[Connection, float] = field(default_factory=dict)
+
+
+@dataclass
+class _Group:
+    """One consumer group with members."""
+
+    members: dict[str, _Member] = field(default_factory=dict)
+    subscriptions: dict[str, SubscriptionData] = field(default_factory=dict)  # by topic
+    consume_type: ConsumeType = ConsumeType.CONSUME_PASSIVELY
+    message_model: MessageModel = MessageModel.CLUSTERING
+    notice: asyncio.TimerHandle | None = None
+    noticed_s: float = float("-inf")
+
+
+class ClientGroups:
+    """The consumer groups of one server. Lives on its event loop.
+
+    saved: the members of each group at the end of the process before. on_change: called with all members, to save them,
+    after a client has joined or left.
+    """
+
+    def __init__(
+        self,
+        saved: SavedMembers | None = None,
+        *,
+        on_change: Callable[[SavedMembers], None] = lambda _: None,
+        settle_s: float = SETTLE_S,
+    ) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._groups: dict[str, _Group] = {}
+        self._awaited = {group: set(members) for group, members in (saved or {}).items() if members}
+        self._settled_s = self._loop.time() + settle_s
+        self._on_change = on_change
+        self._opaque = 0
+
+    # -- heartbeats -----------------------------------------------------------------------------------------------
+
+    def heard(self, connection: Connection, client_id: str, consumer: ConsumerData) -> bool:
+        """Note that *client_id* is a member of the consumer's group; return True if the group has changed."""
+        name, now = consumer.group, self._loop.time()
+        group = self._groups.setdefault(name, _Group())
+        member = group.members.get(client_id)
+        is_new = member is None
+        if member is None:
+            member = group.members[client_id] = _Member()
+        member.heard_s[connection] = now
+        connection.client_ids.add(client_id)
+        group.consume_type, group.message_model = consumer.consume_type, consumer.message_model
+        has_changed = self._subscribe(group, consumer) or is_new
+        self._awaited.get(name, set()).discard(client_id)
+        if has_changed:
+            self._notify(name, group)
+        if is_new:
+            self._on_change(self.saved())
+        return has_changed
+
+    def _subscribe(self, group: _Group, consumer: ConsumerData) -> bool:
+        """Take over the subscriptions; return True if the topics have changed."""
+        before = set(group.subscriptions)
+        for subscription in consumer.subscriptions:
+            known = group.subscriptions.get(subscription.topic)
+            if known is None or subscription.version > known.version:
+                group.subscriptions[subscription.topic] = subscription
+        if consumer.consume_type is ConsumeType.CONSUME_PASSIVELY:
+            topics = {subscription.topic for subscription in consumer.subscriptions}
+            for topic in before - topics:
+                del group.subscriptions[topic]
+        return set(group.subscriptions) != before
+
+    def left(self, client_id: str, group: str) -> None:
+        """Remove *client_id* from *group*, with all its connections."""
+        self._remove(group, client_id)
+
+    def lost(self, connection: Connection) -> list[str]:
+        """Remove the members that had only *connection*; return the client ids that have no connection left."""
+        gone = set(connection.client_ids)
+        for name, group in list(self._groups.items()):
+            for client_id in connection.client_ids & group.members.keys():
+                member = group.members[client_id]
+                member.heard_s.pop(connection, None)
+                if member.heard_s:
+                    gone.discard(client_id)
+                else:
+                    self._remove(name, client_id)
+        return sorted(gone)
+
+    def expire(self) -> list[str]:
+        """Remove clients that have sent no heartbeat for two minutes; return their ids."""
+        least = self._loop.time() - _SILENT_S
+        gone: list[str] = []
+        for name, group in list(self._groups.items()):
+            for client_id, member in list(group.members.items()):
+                if max(member.heard_s.values()) < least:
+                    self._remove(name, client_id)
+                    gone.append(client_id)
+        return gone
+
+    def _remove(self, name: str, client_id: str) -> None:
+        group = self._groups.get(name)
+        if group is None or group.members.pop(client_id, None) is None:
+            return
+        if group.members:
+            self._notify(name, group)
+        else:
+            self._drop(name, group)
+        self._on_change(self.saved())
+
+    def _drop(self, name: str, group: _Group) -> None:
+        if group.notice is not None:
+            group.notice.cancel()
+        del self._groups[name]
+
+    # -- answers --------------------------------------------------------------------------------------------------
+
+    def members(self, group: str) -> list[str]:
+        """Return the client ids, each once; none while members of the process before are awaited."""
+        found = self._groups.get(group)
+        if found is None or (self._awaited.get(group) and self._loop.time() < self._settled_s):
+            return []
+        return list(found.members)
+
+    def has_room(self, group: str, client_id: str, groups: int, members: int) -> bool:
+        """Return True if *client_id* is a member of *group*, or may become one within the limits."""
+        found = self._groups.get(group)
+        if found is None:
+            return len(self._groups) < groups
+        return client_id in found.members or len(found.members) < members
+
+    def exists(self, group: str) -> bool:
+        """Return True if the group has members."""
+        return group in self._groups
+
+    def subscription(self, group: str, topic: str) -> SubscriptionData | None:
+        """Return the group's subscription of *topic*."""
+        found = self._groups.get(group)
+        return None if found is None else found.subscriptions.get(topic)
+
+    def saved(self) -> SavedMembers:
+        """Return the members of all groups, for the next process."""
+        return {name: list(group.members) for name, group in self._groups.items()}
+
+    # -- notices --------------------------------------------------------------------------------------------------
+
+    def _notify(self, name: str, group: _Group) -> None:
+        """Send a notice to all members, at most one a second."""
+        if group.notice is None:
+            at = max(self._loop.time(), group.noticed_s + _NOTICE_S)
+            group.notice = self._loop.call_at(at, self._send_notice, name, group)
+
+    def _send_notice(self, name: str, group: _Group) -> None:
+        group.notice, group.noticed_s = None, self._loop.time()
+        self._opaque = (self._opaque + 1) & _MAX_OPAQUE
+        notice = request(
+            RequestCode.NOTIFY_CONSUMER_IDS_CHANGED,
+            CONSUMER_GROUP.write(ConsumerGroup(name)),
+            opaque=self._opaque,
+            one_way=True,
+            language=Language.JAVA,
+        )
+        assert notice.version == VERSION
+        for connection in {connection for member in group.members.values() for connection in member.heard_s}:
+            connection.notify(notice)

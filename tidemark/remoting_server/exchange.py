@@ -1,0 +1,65 @@
+"""Exchange: one request of a client, with the ways to answer it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Iterable
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from tidemark.access.guard import Caller
+from tidemark.errors import StoreError
+from tidemark.remoting.codes import ResponseCode
+from tidemark.remoting.frame import Buffer, Frame, answer_to
+from tidemark.remoting.framing import encode, encode_parts
+from tidemark.status import status_of
+
+if TYPE_CHECKING:
+    from .connection import Connection
+
+REASON, FACTS = "tidemarkReason", "tidemarkFacts"  # fields of a refusal: the stable reason, and its facts as JSON
+_MOST_REMARK = 1_000
+
+
+class Exchange:
+    """One request. It must be answered exactly once, even if it is one way: then no bytes are sent."""
+
+    __slots__ = ("caller", "connection", "frame")
+
+    def __init__(self, connection: Connection, frame: Frame, caller: Caller) -> None:
+        self.connection = connection
+        self.frame = frame
+        self.caller = caller
+
+    def answer(
+        self,
+        code: int = ResponseCode.SUCCESS,
+        fields: dict[str, str] | None = None,
+        body: Buffer = b"",
+        *,
+        remark: str = "",
+    ) -> None:
+        """Answer the request."""
+        frame = self.frame
+        data = () if frame.is_one_way else (encode(answer_to(frame, code, remark, fields, body)),)
+        self.connection.finish(frame.code, code, data)
+
+    def answer_parts(self, code: int, fields: dict[str, str], parts: Iterable[Buffer], *, remark: str = "") -> None:
+        """Answer the request with a body of several buffers, which are not joined."""
+        frame = self.frame
+        data = () if frame.is_one_way else encode_parts(answer_to(frame, code, remark, fields), parts)
+        self.connection.finish(frame.code, code, data)
+
+    def refuse(self, error: StoreError) -> None:
+        """Answer with the code of *error*, its message as the remark, and its reason and facts as fields."""
+        status = status_of(error)
+        facts = {name: value for name, value in error.facts.items() if value is not None}
+        fields = {REASON: status.reason}
+        if facts:
+            fields[FACTS] = orjson.dumps(facts, default=str).decode()
+        remark = " ".join(error.message.split())[:_MOST_REMARK]
+        self.answer(ResponseCode[status.response_code], fields, remark=remark)
+
+
+Handler = Callable[[Exchange], Coroutine[Any, Any, None] | None]
+"""Answers a request, at once or in the returned coroutine. A StoreError that it raises is the answer."""

@@ -1,0 +1,97 @@
+"""GroupRequests: answers heartbeats (34), leaving clients (35) and questions for the members of a group (38)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from tidemark.access.right import Action, on_group, on_topic
+from tidemark.errors import InFlightLimitError
+from tidemark.remoting.codes import RequestCode, ResponseCode
+from tidemark.remoting.groups import CONSUMER_GROUP, UNREGISTER_CLIENT, consumer_list_body
+from tidemark.remoting.heartbeats import HeartbeatData, parse_heartbeat
+
+from .client_groups import ClientGroups
+from .connection import Connection
+from .exchange import Exchange, Handler
+
+_RETRY_AFTER_MS = 1_000
+
+
+class GroupLimits(NamedTuple):
+    """Most groups with members, members of a group, and topics of a member."""
+
+    groups: int
+    members: int
+    topics: int
+
+
+class GroupRequests:
+    """The requests about groups.
+
+    on_gone: called with the id of each client that has left a group, and the group; None: all groups.
+    """
+
+    def __init__(
+        self, groups: ClientGroups, limits: GroupLimits, *, on_gone: Callable[[str, str | None], None] = lambda *_: None
+    ) -> None:
+        self._groups = groups
+        self._limits = limits
+        self._on_gone = on_gone
+
+    def handlers(self) -> dict[int, Handler]:
+        """Return the handlers by request code."""
+        return {
+            RequestCode.HEART_BEAT: self._heartbeat,
+            RequestCode.UNREGISTER_CLIENT: self._unregister,
+            RequestCode.GET_CONSUMER_LIST_BY_GROUP: self._members,
+        }
+
+    def lost(self, connection: Connection) -> None:
+        """Remove the members whose last connection was *connection*."""
+        for client_id in self._groups.lost(connection):
+            self._on_gone(client_id, None)
+
+    def expire(self) -> None:
+        """Remove the members that have become silent."""
+        for client_id in self._groups.expire():
+            self._on_gone(client_id, None)
+
+    def _heartbeat(self, exchange: Exchange) -> None:
+        heartbeat = parse_heartbeat(exchange.frame.body)
+        self._require_allowed(exchange, heartbeat)
+        for consumer in heartbeat.consumers:
+            self._groups.heard(exchange.connection, heartbeat.client_id, consumer)
+        exchange.answer()
+
+    def _require_allowed(self, exchange: Exchange, heartbeat: HeartbeatData) -> None:
+        limits = self._limits
+        for consumer in heartbeat.consumers:
+            exchange.caller.require(on_group(consumer.group, Action.SUB))
+            for subscription in consumer.subscriptions:
+                exchange.caller.require(on_topic(subscription.topic, Action.SUB))
+            if len(consumer.subscriptions) > limits.topics:
+                raise _full(f"group {consumer.group} subscribes {len(consumer.subscriptions)} topics", limits.topics)
+            if not self._groups.has_room(consumer.group, heartbeat.client_id, limits.groups, limits.members):
+                raise _full(f"there is no room for another member of group {consumer.group}", limits.members)
+
+    def _unregister(self, exchange: Exchange) -> None:
+        asked = UNREGISTER_CLIENT.read(exchange.frame.fields)
+        if asked.consumer_group is not None:
+            exchange.caller.require(on_group(asked.consumer_group, Action.SUB))
+            self._groups.left(asked.client_id, asked.consumer_group)
+            self._on_gone(asked.client_id, asked.consumer_group)
+        exchange.answer()
+
+    def _members(self, exchange: Exchange) -> None:
+        group = CONSUMER_GROUP.read(exchange.frame.fields).consumer_group
+        exchange.caller.require(on_group(group, Action.SUB, Action.GET))
+        members = self._groups.members(group)
+        if members:
+            exchange.answer(body=consumer_list_body(members))
+        else:
+            exchange.answer(ResponseCode.SYSTEM_ERROR, remark=f"no consumer for this group, {group}")
+
+
+def _full(message: str, limit: int) -> InFlightLimitError:
+    return InFlightLimitError(f"{message}: at most {limit}", limit=limit, retry_after_ms=_RETRY_AFTER_MS)
