@@ -26,6 +26,7 @@ FORBIDDEN_TOPICS = frozenset(  # RocketMQ: TopicValidator's "not allowed to send
     }
 )
 _SAFE = re.compile(r"(?:%RETRY%[%|a-zA-Z0-9_-]+\+)?[%|a-zA-Z0-9_-]+")
+_GROUP = re.compile(r"[%|a-zA-Z0-9_-]{1,255}")
 _MAX_NAME_LENGTH = 255
 _SEPARATOR = "+"  # RocketMQ 5: between group and topic in the name of a retry topic
 _DIGEST_LENGTH = 40
@@ -37,6 +38,11 @@ def is_topic_name(topic: str) -> bool:
     One plus sign is allowed, in the name of a group's retry topic for one topic.
     """
     return len(topic) <= _MAX_NAME_LENGTH and _SAFE.fullmatch(topic) is not None
+
+
+def is_group_name(group: str) -> bool:
+    """Return True if the name can be a group of consumers: RocketMQ's characters."""
+    return _GROUP.fullmatch(group) is not None
 
 
 def require_sendable_topic(topic: str) -> None:

@@ -90,7 +90,7 @@ class LocalStack:
 
     data         root of the store; logs go to data/logs/<service>.log, which each start truncates
     state        attach: data is a broker's store, in which nothing is written; Tidemark's files and logs go to state
-    writer_port  None: a free port; the same for query_port
+    writer_port  None: a free port; the same for the other ports
     environment  further TIDEMARK_ settings, which override those of a new store
     services     the services to start, out of START_ORDER
     stopping     set it from any thread to end a waiting start
@@ -106,6 +106,8 @@ class LocalStack:
         state: Path | None = None,
         writer_port: int | None = None,
         query_port: int | None = None,
+        writer_remoting_port: int | None = None,
+        query_remoting_port: int | None = None,
         environment: Mapping[str, str] | None = None,
         services: tuple[str, ...] | None = None,
         small_new_files: bool = True,
@@ -115,6 +117,8 @@ class LocalStack:
         self.state = state
         self.writer_port = writer_port or free_port()
         self.query_port = query_port or free_port()
+        self.writer_remoting_port = writer_remoting_port or free_port()
+        self.query_remoting_port = query_remoting_port or free_port()
         self.services: dict[str, Service] = {}
         self.stopping = threading.Event()
         self._wanted = services or (START_ORDER if state is None else ATTACHED_ORDER)
@@ -137,6 +141,16 @@ class LocalStack:
     def query_url(self) -> str:
         """Return the URL of the REST API."""
         return f"{'https' if self._is_tls else 'http'}://127.0.0.1:{self.query_port}"
+
+    @property
+    def writer_remoting_address(self) -> str:
+        """Return the address to which RocketMQ's clients send; either address serves as their name server."""
+        return f"127.0.0.1:{self.writer_remoting_port}"
+
+    @property
+    def query_remoting_address(self) -> str:
+        """Return the address from which RocketMQ's clients read."""
+        return f"127.0.0.1:{self.query_remoting_port}"
 
     @property
     def _is_tls(self) -> bool:
@@ -164,9 +178,9 @@ class LocalStack:
             StoreClosedError: `stopping` was set.
             UnavailableError: a service is not healthy within `start_timeout_s`.
         """
-        for name, port in ((WRITER, self.writer_port), (QUERY, self.query_port)):
+        for name, port, what in self._ports():
             if name in self._wanted:
-                require_free_port(port, name)
+                require_free_port(port, what)
         if PIPELINE in self._wanted:
             require_java()
         self._on_wait = on_wait
@@ -181,6 +195,16 @@ class LocalStack:
         except BaseException:
             self.stop()
             raise
+
+    def _ports(self) -> list[tuple[str, int, str]]:
+        """Return service, port, and the port's name in errors."""
+        ports = [(WRITER, self.writer_port, "writer"), (QUERY, self.query_port, "query")]
+        if self.state is None:
+            ports += [
+                (WRITER, self.writer_remoting_port, "writer remoting"),
+                (QUERY, self.query_remoting_port, "query remoting"),
+            ]
+        return ports
 
     def start_service(self, name: str, environment: Mapping[str, str] | None = None) -> Service:
         """Start one service, for the first time or again; writer and query accept requests when this returns."""
@@ -221,6 +245,8 @@ class LocalStack:
             "TIDEMARK_STORE_ROOT": str(self.data.absolute()),
             "TIDEMARK_WRITER_LISTEN": self.writer_listen,
             "TIDEMARK_WRITER_ADDRESS": self.writer_address,
+            "TIDEMARK_WRITER_REMOTING_LISTEN": self.writer_remoting_address,
+            "TIDEMARK_QUERY_REMOTING_LISTEN": self.query_remoting_address,
             **self._query_settings(),
         }
 

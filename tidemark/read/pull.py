@@ -50,6 +50,7 @@ class PullRequest:
     max_bytes: int
     tags: TagFilter | None = None
     whole_records: bool = False  # return whole records: never a part of an inner batch
+    tags_by_hash: bool = False  # with whole_records: return all records whose units match, as a broker does
     max_scanned_units: int = 200_000  # limit of a filtered pull, which then returns NO_MATCHED_MESSAGE and next_offset
     most_in_place: int = sys.maxsize  # messages; a thread that must not wait raises NotCachedError for more
 
@@ -59,7 +60,7 @@ class PulledPart:
     """Records that were read together, and their requested messages."""
 
     records: Records
-    messages: MessageArray  # empty if whole records are requested without a filter
+    messages: MessageArray  # empty if whole records are requested without a filter, or by hash
     chosen: NDArray[np.bool_]  # the records with requested messages
 
 
@@ -254,7 +255,7 @@ class _PullRun:
         return choose(sizes, wanted, candidates if left_out is None else candidates & ~left_out, limits)
 
     def _read(self, units: UnitArray, firsts: NDArray[np.int64], counts: NDArray[np.int64]) -> None:
-        as_stored = self._request.whole_records and self._request.tags is None
+        as_stored = self._request.whole_records and (self._request.tags is None or self._request.tags_by_hash)
         records = read_records(
             self._log,
             units["physical_offset"].astype(np.int64),

@@ -21,13 +21,13 @@ from tidemark.remoting.framing import decode, encode, split
 from tidemark.tracing.request_id import begin_request
 
 from .exchange import Exchange
+from .fields import TOKEN
 
 if TYPE_CHECKING:
     from .server import RemotingServer
 
 log = structlog.get_logger()
 
-_TOKEN = "SecurityToken"  # noqa: S105 - the name of the field with the bearer token
 _MOST_CALLERS = 64  # cached by token and code
 _LINGER_NOT = struct.pack("ii", 1, 0)
 _CODE_NAMES = {int(code): code.name for code in RequestCode}
@@ -63,9 +63,8 @@ class Connection(asyncio.Protocol):
 
     # -- the transport's calls ------------------------------------------------------------------------------------
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # of TCP and TLS
         """Accept the connection, unless the server has too many."""
-        assert isinstance(transport, asyncio.Transport)
         self._transport = transport
         self.address, self.host = _peer_of(transport)
         tls = transport.get_extra_info("ssl_object")
@@ -169,7 +168,7 @@ class Connection(asyncio.Protocol):
 
     def _caller(self, frame: Frame) -> Caller:
         """Return the admitted caller of *frame*. Raises UnauthenticatedError or RateLimitedError."""
-        token = frame.fields.get(_TOKEN)
+        token = frame.fields.get(TOKEN)
         caller = self._callers.get((token, frame.code))
         if caller is None:
             action = _CODE_NAMES.get(frame.code, str(frame.code))

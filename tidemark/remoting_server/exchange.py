@@ -14,10 +14,11 @@ from tidemark.remoting.frame import Buffer, Frame, answer_to
 from tidemark.remoting.framing import encode, encode_parts
 from tidemark.status import status_of
 
+from .fields import FACTS, REASON
+
 if TYPE_CHECKING:
     from .connection import Connection
 
-REASON, FACTS = "tidemarkReason", "tidemarkFacts"  # fields of a refusal: the stable reason, and its facts as JSON
 _MOST_REMARK = 1_000
 
 

@@ -16,6 +16,7 @@ from tidemark.settings.settling import settle_memory
 from tidemark.tls.reloading import Reloading
 
 from .config import QuerySettings
+from .remoting.composition import QueryRemoting
 from .routes import append as routes_append
 from .routes import console as routes_console
 from .routes import groups as routes_groups
@@ -50,6 +51,7 @@ _ROUTES = (
     routes_log,
     routes_status,
 )
+_GRACE_S = 10.0  # at a stop, for requests in work
 _API_VERSION = "1"  # version of the contract under /v1, not of the program
 _NO_TELEMETRY: TelemetryConfig = {  # our middleware makes spans and metrics; FastAPI's would cost time per request
     "tracing": False,
@@ -85,6 +87,7 @@ def create_app(
         await asyncio.to_thread(warm_up)
         settle_memory()
         state.watcher.start()
+        remoting = await _start_remoting(app)
         for_ever = [
             close_deleted_files(state),
             remove_expired_members(state),
@@ -95,6 +98,8 @@ def create_app(
         yield
         for task in tasks:
             task.cancel()
+        if remoting is not None:
+            await remoting.stop(_GRACE_S)
         await state.close()
 
     app = FastAPI(
@@ -113,6 +118,18 @@ def create_app(
         _add_spans(app, state, tracing.tracer)
     app.add_middleware(RequestIdMiddleware)
     return app
+
+
+async def _start_remoting(app: FastAPI) -> QueryRemoting | None:
+    """Serve RocketMQ's clients, if the settings have an address. Raises OSError if it cannot be bound."""
+    state: ServiceState = app.state.service
+    if not state.settings.query_remoting_listen:
+        return None
+    remoting = QueryRemoting(state, app.state.pull_spans)
+    await remoting.start()
+    state.remoting = remoting
+    state.metrics.registry.register(remoting)
+    return remoting
 
 
 def _add_spans(app: FastAPI, state: ServiceState, tracer: Tracer) -> None:

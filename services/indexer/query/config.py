@@ -127,6 +127,10 @@ class QuerySettings(AccessSettings, TlsSettings, MessageTraceSettings, RemotingS
         10_000, ge=0, description="offsets that GET /v1/status reads; with more it reports no lag"
     )
 
+    remoting_offset_interval_ms: int = Field(
+        1_000, ge=10, le=60_000, description="interval at which offsets that RocketMQ's clients commit are written"
+    )
+
     index_slots: int | None = Field(None, ge=1, description="slots of an index file; unset: by file size")
     index_entries: int | None = Field(None, ge=1, description="entries of an index file; unset: by file size")
 

@@ -74,6 +74,8 @@ class QueryServer(uvicorn.Server):
 
     def stop(self) -> None:
         """Stop the server; waiting requests are answered with the data available."""
+        if self._state.remoting is not None:
+            self._state.remoting.refuse_new()  # first, because clients whose wait ends ask again at once
         self._state.watcher.stop()
         self.should_exit = True
 

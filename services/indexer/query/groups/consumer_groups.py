@@ -11,7 +11,7 @@ import uuid
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, Protocol, TypeVar
 
-from tidemark.errors import ArgumentIllegalError, QueueIllegalError, TopicNotFoundError
+from tidemark.errors import ArgumentIllegalError, GroupActiveError, QueueIllegalError, TopicNotFoundError
 from tidemark.format.elements import ELEMENT_OVERHEAD
 from tidemark.read.store_reader import StoreReader
 
@@ -48,6 +48,7 @@ class ConsumerGroups:
         self._store = store
         self._offsets = offsets
         self._read = read
+        self.clients_of: Callable[[str], int] = lambda _: 0  # number of RocketMQ's clients in a group
 
     # -- members --------------------------------------------------------------------------------------------------
 
@@ -153,6 +154,22 @@ class ConsumerGroups:
 
         Raises:
             GroupActiveError: it has members.
+            TopicNotFoundError, QueueIllegalError: a queue does not exist.
+            ArgumentIllegalError: an offset is above the end of its queue.
+        """
+        if clients := self.clients_of(group):
+            raise GroupActiveError(
+                f"group {group} has {clients} members that are RocketMQ's clients: only they may set its offsets",
+                group=group,
+                members=clients,
+            )
+        await self.set_for_clients(group, offsets, force=force)
+
+    async def set_for_clients(self, group: str, offsets: Sequence[ConsumerOffset], *, force: bool = False) -> None:
+        """Set offsets that RocketMQ's clients commit; durable when this returns.
+
+        Raises:
+            GroupActiveError: the group has members of the REST API.
             TopicNotFoundError, QueueIllegalError: a queue does not exist.
             ArgumentIllegalError: an offset is above the end of its queue.
         """

@@ -124,17 +124,23 @@ class PullAnswerer:
             case BodyFormat.ARROW:
                 pieces = arrow_stream(pulled.result.parts, self._text_facts(pulled), room=room)
             case BodyFormat.RECORDS:
-                pieces = [part.records.stored_bytes(part.chosen) for part in pulled.result.parts]
+                pieces = _stored_records(pulled)
         headers = {} if body_format is BodyFormat.JSON else _header_names(self._text_facts(pulled))
         body = PullBody(body_format.value, headers, pieces)
-        self._count(body, body_format, pulled.result)
+        self._count(body.size, body_format, pulled.result)
         return body
 
-    def _count(self, body: PullBody, body_format: BodyFormat, result: PullResult) -> None:
+    def records(self, pulled: Pulled) -> Pieces:
+        """Return the records as stored, without the facts of the pull."""
+        pieces = _stored_records(pulled)
+        self._count(sum(map(len, pieces)), BodyFormat.RECORDS, pulled.result)
+        return pieces
+
+    def _count(self, size: int, body_format: BodyFormat, result: PullResult) -> None:
         metrics = self._state.metrics
         if result.message_count:
-            metrics.given.add(self._topic, result.message_count, body.size)
-        metrics.bytes.labels(body_format.name.lower()).inc(body.size)
+            metrics.given.add(self._topic, result.message_count, size)
+        metrics.bytes.labels(body_format.name.lower()).inc(size)
         if result.skipped:
             metrics.skipped.inc(sum(skip.message_count for skip in result.skipped))
             self._state.lost_units.note(self._topic, self._queue_id, result.skipped)
@@ -185,6 +191,10 @@ class PullAnswerer:
             "tidemark.message_count": str(result.message_count),
             "tidemark.skipped": orjson.dumps(skipped_json(result.skipped[:_MOST_SKIPPED_IN_HEADER])).decode(),
         }
+
+
+def _stored_records(pulled: Pulled) -> Pieces:
+    return [part.records.stored_bytes(part.chosen) for part in pulled.result.parts]
 
 
 def _rows(pulled: Pulled, encoding: BodyEncoding, terminator: bytes, as_broker: bool, room: BodyRoom) -> Pieces:

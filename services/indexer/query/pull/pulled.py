@@ -30,8 +30,9 @@ class AnswerLimits(NamedTuple):
     wait_ms: int
     tags: TagFilter | None
     whole_records: bool  # an inner batch is returned whole or not at all
-    as_broker: bool  # RocketMQ's rules
-    as_columns: bool  # the answer is an Arrow stream, which is cheap to make
+    as_broker: bool = False  # RocketMQ's rules
+    as_columns: bool = False  # the answer is an Arrow stream, which is cheap to make
+    tags_by_hash: bool = False  # the reader compares tags as text
 
     @classmethod
     def of(

@@ -68,6 +68,7 @@ class QueuePull:
             self.limits.max_bytes,
             tags=self.limits.tags,
             whole_records=self.limits.whole_records,
+            tags_by_hash=self.limits.tags_by_hash,
             max_scanned_units=self._state.settings.query_max_scanned_units,
             most_in_place=MOST_MESSAGES_AS_COLUMNS if self.limits.as_columns else sys.maxsize,
         )

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import functools
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import TypeVar
-
-from starlette.requests import Request
 
 from tidemark.read.cached import FEW_BYTES, FEW_MESSAGES
 from tidemark.read.watermark import Watermark
@@ -18,17 +16,32 @@ from .pulled import Pulled
 from .queue_pull import QueuePull, StoreMoment
 
 A = TypeVar("A")
+Ready = Callable[[Watermark], bool]
+Wait = Callable[[Ready, float], Awaitable[bool]]
+"""Waits until Ready returns True or until a monotonic time; returns True if the caller should read again."""
 _MOST_RECORDS_BYTES, _MOST_COLUMNS_BYTES = 8 << 20, 4 << 20
 
 
 class Puller:
-    """Answers one request for messages of one queue."""
+    """Answers one request for messages of one queue.
 
-    def __init__(self, state: ServiceState, queue_pull: QueuePull) -> None:
+    is_worth_waiting: returns True for a read after which the request waits, if it may.
+    """
+
+    def __init__(
+        self,
+        state: ServiceState,
+        queue_pull: QueuePull,
+        wait: Wait,
+        *,
+        is_worth_waiting: Callable[[Pulled], bool] = lambda pulled: pulled.is_worth_waiting,
+    ) -> None:
         self._state = state
         self._pull = queue_pull
+        self._wait = wait
+        self._is_worth_waiting = is_worth_waiting
 
-    async def run(self, request: Request, make: Callable[[Pulled], A]) -> A:
+    async def run(self, make: Callable[[Pulled], A]) -> A:
         """Return the answer that *make* makes. *make* may run on a reading thread.
 
         Raises:
@@ -40,7 +53,7 @@ class Puller:
 
         def look(*, last: bool) -> Pulled | tuple[A]:
             pulled = self._pull.look()
-            return pulled if not last and pulled.is_worth_waiting else (self._pull.answer(pulled, make),)
+            return pulled if not last and self._is_worth_waiting(pulled) else (self._pull.answer(pulled, make),)
 
         if wait_ms > 0 and steady(self._pull.is_at_known_end):
             seen = steady(functools.partial(look, last=False))
@@ -50,7 +63,7 @@ class Puller:
             self._pull.cursor = seen.result.next_offset
             last = time.monotonic() >= deadline
             if self._pull.cursor >= seen.result.bounds.units_end:
-                last = not await self._state.watcher.wait_for_request(request, self._has_grown, deadline)
+                last = not await self._wait(self._has_grown, deadline)
             seen = await self._look_where_it_costs_least(functools.partial(look, last=last))
         return seen[0]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 from fastapi import APIRouter
@@ -80,7 +81,8 @@ async def pull_messages(request: Request, topic: TopicName, queue_id: QueueId) -
         as_broker=arguments.semantics is Semantics.ROCKETMQ,
         as_columns=body_format is BodyFormat.ARROW,
     )
-    return await Puller(state, QueuePull(state, topic, queue_id, arguments.offset, limits)).run(request, telling)
+    wait = functools.partial(state.watcher.wait_for_request, request)
+    return await Puller(state, QueuePull(state, topic, queue_id, arguments.offset, limits), wait).run(telling)
 
 
 @router.get(

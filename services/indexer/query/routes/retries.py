@@ -130,7 +130,13 @@ async def send_back(
         if isinstance(one, StoreError):
             return one
         try:
-            return one, await writer.send_back(group, one, body, authorization=authorization)
+            return one, await writer.send_back(
+                group,
+                one,
+                delay_level=body.delay_level,
+                max_reconsume_times=body.max_reconsume_times,
+                authorization=authorization,
+            )
         except StoreError as error:
             return error
 

@@ -12,7 +12,7 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from starlette.requests import Request
 
-from tidemark.format.topic_name import is_topic_name
+from tidemark.format.topic_name import is_group_name, is_topic_name
 from tidemark.read.lookup.offset_by_time import Boundary
 from tidemark.read.messages.body import BodyEncoding
 
@@ -60,7 +60,7 @@ def _parse_topic(text: str) -> str:
 
 
 def _parse_group(text: str) -> str:
-    if not re.fullmatch(r"[%|a-zA-Z0-9_-]{1,255}", text):
+    if not is_group_name(text):
         raise ValueError("the group's name is illegal: expected 1 to 255 letters, digits and %|_-")
     return text
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Protocol
 
 import structlog
 from starlette.requests import Request
@@ -31,6 +32,13 @@ from .writer_client import WriterForward
 _log = structlog.get_logger()
 
 
+class RemotingStop(Protocol):
+    """The server for RocketMQ's clients, as the stop of the service uses it."""
+
+    def refuse_new(self) -> None:
+        """Refuse new requests."""
+
+
 class ServiceState:
     """The shared state of a service for one store.
 
@@ -44,6 +52,7 @@ class ServiceState:
         self.guard = guard or Guard(None, RateLimits(), None)
         self.is_draining = False  # True after a stop signal: /readyz then answers 503
         self.tls = tls
+        self.remoting: RemotingStop | None = None  # the server for RocketMQ's clients, if there is one
         self.store = StoreReader(
             settings.store_root,
             state=settings.state_root,

@@ -13,7 +13,7 @@ from tidemark.store.originals.topics import TopicConfig
 from tidemark.tls.credentials import Credentials
 from tidemark.tracing.request_id import HEADER, current_request_id
 
-from ..schema.request_bodies import AppendBody, RetryBody, TopicBody
+from ..schema.request_bodies import AppendBody, TopicBody
 
 if TYPE_CHECKING:
     import grpc.aio
@@ -57,7 +57,13 @@ class WriterForward:
         return answer.status == _PUT_OK, _answer(answer)
 
     async def send_back(
-        self, group: str, original: SentBackMessage, body: RetryBody, *, authorization: str | None
+        self,
+        group: str,
+        original: SentBackMessage,
+        *,
+        delay_level: int,
+        max_reconsume_times: int | None,
+        authorization: str | None,
     ) -> dict[str, Any]:
         """Store one message again for *group*; return SentBackAnswer's JSON. Raises as `_call`."""
         from tidemark.v1 import commit_log_pb2
@@ -68,8 +74,8 @@ class WriterForward:
             topic=original.topic,
             physical_offset=original.physical_offset,
             inner_index=original.inner_index,
-            delay_level=body.delay_level,
-            max_reconsume_times=body.max_reconsume_times,
+            delay_level=delay_level,
+            max_reconsume_times=max_reconsume_times,
         )
         answer = await self._call(CommitLogServiceStub, "SendBack", request, authorization)
         stored = _answer(answer.appended)

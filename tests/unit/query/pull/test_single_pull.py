@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -58,9 +59,10 @@ def pull(
 
     async def run() -> Answer:
         limits = AnswerLimits.of(PullLimits(**asked), service.state.settings, whole_records=False)
-        puller = Puller(service.state, QueuePull(service.state, "orders", 0, offset, limits))
+        wait = partial(service.state.watcher.wait_for_request, Request({"type": "http"}, receive))
+        puller = Puller(service.state, QueuePull(service.state, "orders", 0, offset, limits), wait)
         async with asyncio.timeout(WAIT_S):
-            task = asyncio.create_task(puller.run(Request({"type": "http"}, receive), answer_of))
+            task = asyncio.create_task(puller.run(answer_of))
             if meanwhile is not None:
                 while not service.state.watcher.waiting:
                     assert not task.done()

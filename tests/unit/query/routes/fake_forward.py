@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from services.indexer.query.schema.request_bodies import AppendBody, RetryBody, TopicBody
+from services.indexer.query.schema.request_bodies import AppendBody, TopicBody
 from services.indexer.query.state.writer_client import SentBackMessage, WriterForward
 from tests.unit.query.served_app import ServedApp
 from tidemark.errors import StoreError
@@ -45,7 +45,13 @@ class FakeForward:
         return self.is_flushed, {"queue_offset": 41}
 
     async def send_back(
-        self, group: str, original: SentBackMessage, body: RetryBody, *, authorization: str | None
+        self,
+        group: str,
+        original: SentBackMessage,
+        *,
+        delay_level: int,
+        max_reconsume_times: int | None,
+        authorization: str | None,
     ) -> dict[str, Any]:
         self._begin(authorization)
         if original.queue_offset in self.refusals:

@@ -145,7 +145,16 @@ def test_a_call_without_a_writer_raises_writer_unreachable(writer: Writer, is_co
 def test_a_message_is_sent_back_by_its_physical_offset(writer: Writer, inner_index: int | None) -> None:
     body = RetryBody(messages=[RetriedMessage(message_id="0A")], delay_level=4)
     original = SentBackMessage("orders", 1, 7, 900, inner_index)
-    answer = forward(writer.address, lambda client: client.send_back("g", original, body, authorization=None))
+    answer = forward(
+        writer.address,
+        lambda client: client.send_back(
+            "g",
+            original,
+            delay_level=body.delay_level,
+            max_reconsume_times=body.max_reconsume_times,
+            authorization=None,
+        ),
+    )
     (request,) = writer.requests
     assert (request.group, request.topic, request.physical_offset, request.delay_level) == ("g", "orders", 900, 4)
     assert (request.inner_index if request.HasField("inner_index") else None) == inner_index

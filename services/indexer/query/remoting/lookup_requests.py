@@ -1,0 +1,86 @@
+"""LookupRequests: messages by key (12) and by physical offset (33), as stored."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tidemark.access.right import READING, on_topic
+from tidemark.errors import MessageNotFoundError, OffsetError
+from tidemark.read.lookup.key_lookup import KeyQuery, find_by_key_as_broker
+from tidemark.read.lookup.record_lookup import message_at
+from tidemark.read.pull import PulledPart
+from tidemark.remoting.codes import RequestCode, ResponseCode
+from tidemark.remoting.frame import Buffer
+from tidemark.remoting.offset_answers import QUERY_MESSAGE_ANSWER, QueryMessageAnswer
+from tidemark.remoting.offsets import QUERY_MESSAGE, VIEW_MESSAGE, QueryMessage
+from tidemark.remoting_server.exchange import Exchange, Handler
+
+from ..state.service_state import ServiceState
+
+_MOST_MESSAGES = 64
+
+
+class LookupRequests:
+    """Answers lookups."""
+
+    def __init__(self, state: ServiceState) -> None:
+        self._state = state
+
+    def handlers(self) -> dict[int, Handler]:
+        """Return the handlers by request code."""
+        return {RequestCode.QUERY_MESSAGE: self._by_key, RequestCode.VIEW_MESSAGE_BY_ID: self._at}
+
+    async def _by_key(self, exchange: Exchange) -> None:
+        asked = QUERY_MESSAGE.read(exchange.frame.fields)
+        exchange.caller.require(on_topic(asked.topic, *READING))
+        parts, last = await self._state.reads.read(self._find, asked)
+        code = ResponseCode.SUCCESS if parts else ResponseCode.QUERY_NOT_FOUND
+        remark = "" if parts else f"no message of topic {asked.topic} has this key in this time"
+        exchange.answer_parts(code, QUERY_MESSAGE_ANSWER.write(last), parts, remark=remark)
+
+    def _find(self, asked: QueryMessage) -> tuple[list[Buffer], QueryMessageAnswer]:
+        state = self._state
+        state.store.topic(asked.topic)
+        query = KeyQuery(
+            asked.topic,
+            asked.key,
+            unique=asked.is_unique_key,
+            from_ms=asked.begin_timestamp,
+            to_ms=asked.end_timestamp,
+            limit=min(max(asked.max_num, 1), _MOST_MESSAGES),
+        )
+        answer = find_by_key_as_broker(state.store, state.index, state.store.watermark(), query)
+        headers = [table.header for table in state.index.tables()]
+        last = QueryMessageAnswer(
+            max((header.end_timestamp for header in headers), default=0),
+            max((header.end_physical_offset for header in headers), default=0),
+        )
+        return [_records_of(part) for part in answer.parts], last
+
+    async def _at(self, exchange: Exchange) -> None:
+        asked = VIEW_MESSAGE.read(exchange.frame.fields)
+        state = self._state
+
+        def look() -> PulledPart:
+            return message_at(state.store, state.store.watermark(), asked.physical_offset)
+
+        try:
+            part = await state.reads.read_in_place(look)
+        except (OffsetError, MessageNotFoundError) as error:
+            exchange.answer(ResponseCode.SYSTEM_ERROR, remark=error.message)
+            return
+        exchange.caller.require(on_topic(topic_of(part), *READING))
+        exchange.answer_parts(ResponseCode.SUCCESS, {}, [part.records.stored_bytes()])
+
+
+def topic_of(part: PulledPart) -> str:
+    """Return the topic of the first record of *part*."""
+    row = part.records.rows[0]
+    at = int(row["topic_at"])
+    return part.records.buffer[at : at + int(row["topic_length"])].tobytes().decode("utf-8", "replace")
+
+
+def _records_of(part: PulledPart) -> Buffer:
+    chosen = np.zeros(len(part.records.rows), np.bool_)
+    chosen[part.messages["record"]] = True
+    return part.records.stored_bytes(chosen)

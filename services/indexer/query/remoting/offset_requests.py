@@ -1,0 +1,150 @@
+"""OffsetRequests: offsets of queues (29 to 32) and of groups (14, 15)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from tidemark.access.right import READING, Action, on_group, on_topic
+from tidemark.errors import ArgumentIllegalError, QueueIllegalError, TopicNotFoundError
+from tidemark.format.topic_name import is_group_name
+from tidemark.read.lookup.offset_by_time import Boundary, offset_by_time_as_broker, unit_time
+from tidemark.read.queue_reader import QueueBounds, QueueReader
+from tidemark.remoting.codes import RequestCode, ResponseCode
+from tidemark.remoting.offset_answers import OFFSET_ANSWER, STORE_TIME_ANSWER, OffsetAnswer, StoreTimeAnswer
+from tidemark.remoting.offsets import (
+    MAX_OFFSET,
+    QUERY_CONSUMER_OFFSET,
+    QUEUE_REQUEST,
+    SEARCH_OFFSET,
+    UPDATE_CONSUMER_OFFSET,
+)
+from tidemark.remoting_server.exchange import Exchange, Handler
+
+from ..groups.consumer_offsets import ConsumerOffset
+from ..state.service_state import ServiceState
+from .offset_commits import OffsetCommits
+
+_NONE = -1  # store time of an empty queue
+
+Look = Callable[[QueueReader, QueueBounds], int]
+
+
+class OffsetRequests:
+    """Answers requests for offsets."""
+
+    def __init__(self, state: ServiceState, commits: OffsetCommits) -> None:
+        self._state = state
+        self._commits = commits
+
+    def handlers(self) -> dict[int, Handler]:
+        """Return the handlers by request code."""
+        return {
+            RequestCode.QUERY_CONSUMER_OFFSET: self._group_offset,
+            RequestCode.UPDATE_CONSUMER_OFFSET: self._commit,
+            RequestCode.SEARCH_OFFSET_BY_TIMESTAMP: self._search,
+            RequestCode.GET_MAX_OFFSET: self._max_offset,
+            RequestCode.GET_MIN_OFFSET: self._min_offset,
+            RequestCode.GET_EARLIEST_MSG_STORETIME: self._earliest,
+        }
+
+    # -- queues ---------------------------------------------------------------------------------------------------
+
+    async def _max_offset(self, exchange: Exchange) -> None:
+        asked = MAX_OFFSET.read(exchange.frame.fields)
+        offset = await self._look(exchange, asked.topic, asked.queue_id, lambda _, bounds: max(bounds.max_offset, 0))
+        _answer_offset(exchange, offset)
+
+    async def _min_offset(self, exchange: Exchange) -> None:
+        asked = QUEUE_REQUEST.read(exchange.frame.fields)
+        offset = await self._look(exchange, asked.topic, asked.queue_id, lambda _, bounds: max(bounds.min_offset, 0))
+        _answer_offset(exchange, offset)
+
+    async def _search(self, exchange: Exchange) -> None:
+        asked = SEARCH_OFFSET.read(exchange.frame.fields)
+        log, boundary = self._state.store.log, Boundary(asked.boundary_type.lower())
+
+        def find(queue: QueueReader, bounds: QueueBounds) -> int:
+            return offset_by_time_as_broker(queue, log, bounds, asked.timestamp, boundary)
+
+        _answer_offset(exchange, await self._look(exchange, asked.topic, asked.queue_id, find))
+
+    async def _earliest(self, exchange: Exchange) -> None:
+        asked = QUEUE_REQUEST.read(exchange.frame.fields)
+        log = self._state.store.log
+
+        def find(queue: QueueReader, bounds: QueueBounds) -> int:
+            units = bounds.units
+            return unit_time(queue, log, units.first) if units.first < units.end else _NONE
+
+        timestamp = await self._look(exchange, asked.topic, asked.queue_id, find, otherwise=_NONE)
+        exchange.answer(fields=STORE_TIME_ANSWER.write(StoreTimeAnswer(timestamp)))
+
+    async def _look(self, exchange: Exchange, topic: str, queue_id: int, find: Look, *, otherwise: int = 0) -> int:
+        """Return what *find* returns for the queue; *otherwise* if there is none, as a broker does."""
+        exchange.caller.require(on_topic(topic, *READING))
+        store = self._state.store
+
+        def look() -> int:
+            try:
+                queue = store.queue(topic, queue_id)
+            except (TopicNotFoundError, QueueIllegalError):
+                return otherwise
+            return find(queue, store.bounds(queue, store.watermark()))
+
+        return await self._state.reads.read_in_place(look)
+
+    # -- groups ---------------------------------------------------------------------------------------------------
+
+    async def _group_offset(self, exchange: Exchange) -> None:
+        asked = QUERY_CONSUMER_OFFSET.read(exchange.frame.fields)
+        group, topic, queue_id = asked.consumer_group, asked.topic, asked.queue_id
+        exchange.caller.require(on_group(group, *READING))
+        offset = self._commits.get(group, topic, queue_id)
+        if offset is None:
+            offset = self._state.offsets.get(group, topic, queue_id)
+        if offset is not None:
+            first = self._state.store.first_offset(topic, queue_id)
+            _answer_offset(exchange, max(offset, first))  # it may be of a deleted topic of this name
+        elif asked.set_zero_if_not_found is not False and await self._begins_at_zero(topic, queue_id):
+            _answer_offset(exchange, 0)
+        else:
+            remark = f"group {group} has no offset in queue {queue_id} of topic {topic}"
+            exchange.answer(ResponseCode.QUERY_NOT_FOUND, remark=remark)
+
+    async def _begins_at_zero(self, topic: str, queue_id: int) -> bool:
+        """Return True if the queue exists and has lost no message: then a broker starts a new group at 0."""
+        store = self._state.store
+
+        def look() -> bool:
+            try:
+                queue = store.queue(topic, queue_id)
+            except (TopicNotFoundError, QueueIllegalError):
+                return False
+            return store.bounds(queue, store.watermark()).min_offset <= 0
+
+        return await self._state.reads.read_in_place(look)
+
+    def _commit(self, exchange: Exchange) -> Coroutine[Any, Any, None] | None:
+        asked = UPDATE_CONSUMER_OFFSET.read(exchange.frame.fields)
+        exchange.caller.require(on_group(asked.consumer_group, Action.SUB, Action.UPDATE))
+        if not is_group_name(asked.consumer_group):
+            raise ArgumentIllegalError(f"{asked.consumer_group[:255]!r} is not a group name", argument="consumerGroup")
+        if asked.commit_offset < 0:
+            raise ArgumentIllegalError(
+                f"commitOffset is {asked.commit_offset}, and must be at least 0", argument="commitOffset"
+            )
+        offset = ConsumerOffset(asked.consumer_group, asked.topic, asked.queue_id, asked.commit_offset)
+        if exchange.frame.is_one_way:
+            self._commits.put(offset)
+            exchange.answer()
+            return None
+        return self._commit_now(exchange, offset)
+
+    async def _commit_now(self, exchange: Exchange, offset: ConsumerOffset) -> None:
+        await self._commits.put_now(offset)
+        exchange.answer()
+
+
+def _answer_offset(exchange: Exchange, offset: int) -> None:
+    exchange.answer(fields=OFFSET_ANSWER.write(OffsetAnswer(offset)))

@@ -1,0 +1,194 @@
+"""PullRequests: pulls of RocketMQ's consumers (11, 361), which may wait for messages.
+
+RocketMQ: PullMessageProcessor, PullRequestHoldService. A page is the records as stored; consumers compare tags again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Coroutine
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from tidemark.access.right import READING, Action, on_group, on_topic
+from tidemark.errors import OffsetOutOfRangeError, OffsetTooSmallError, QueueIllegalError, TopicForbiddenError
+from tidemark.read.pull import PullStatus
+from tidemark.read.tag_filter import TagFilter
+from tidemark.remoting.codes import RequestCode, ResponseCode
+from tidemark.remoting.frame import Buffer
+from tidemark.remoting.heartbeats import SubscriptionData
+from tidemark.remoting.pulling import (
+    PULL_ANSWER,
+    PULL_REQUEST,
+    TAG,
+    PullMessageAnswer,
+    PullMessageRequest,
+    parse_tags,
+)
+from tidemark.remoting.routes import PERM_READ
+from tidemark.remoting_server.client_groups import ClientGroups
+from tidemark.remoting_server.exchange import Exchange, Handler
+from tidemark.remoting_server.refusals import NO_SQL
+
+from ..groups.consumer_offsets import ConsumerOffset
+from ..pull.pull_response import PullAnswerer
+from ..pull.pulled import AnswerLimits, Pulled
+from ..pull.queue_pull import QueuePull
+from ..pull.single_pull import Puller, Ready
+from ..state.service_state import ServiceState
+from .offset_commits import OffsetCommits
+
+if TYPE_CHECKING:
+    from ..pull.pull_spans import PullSpans
+
+_DEFAULT_BYTES = 256 << 10  # Go's client names no limit
+_FOUND, _NOT_FOUND = ResponseCode.SUCCESS, ResponseCode.PULL_NOT_FOUND
+_RETRY_NOW, _MOVED = ResponseCode.PULL_RETRY_IMMEDIATELY, ResponseCode.PULL_OFFSET_MOVED
+
+
+class _Page(NamedTuple):
+    """The answer to a pull."""
+
+    code: ResponseCode
+    answer: PullMessageAnswer
+    status: PullStatus
+    parts: list[Buffer]
+
+
+class _Refusal(NamedTuple):
+    """The answer to a pull whose subscription cannot be used."""
+
+    code: ResponseCode
+    remark: str
+
+
+class PullRequests:
+    """Answers pulls. spans: None if traces are off."""
+
+    def __init__(
+        self, state: ServiceState, groups: ClientGroups, commits: OffsetCommits, spans: PullSpans | None
+    ) -> None:
+        self._state = state
+        self._groups = groups
+        self._commits = commits
+        self._spans = spans
+
+    def handlers(self) -> dict[int, Handler]:
+        """Return the handlers by request code."""
+        return dict.fromkeys((RequestCode.PULL_MESSAGE, RequestCode.LITE_PULL_MESSAGE), self._pull)
+
+    def _pull(self, exchange: Exchange) -> Coroutine[Any, Any, None] | None:
+        asked = PULL_REQUEST.read(exchange.frame.fields)
+        exchange.caller.require(on_topic(asked.topic, *READING))
+        found = self._expression(asked)
+        if isinstance(found, _Refusal):
+            exchange.answer(found.code, remark=found.remark)
+            return None
+        self._require_readable(asked)
+        if asked.commits_offset and asked.commit_offset >= 0:
+            right = on_group(asked.consumer_group, Action.SUB, Action.UPDATE)
+            if exchange.caller.may(right):
+                self._commits.put(
+                    ConsumerOffset(asked.consumer_group, asked.topic, asked.queue_id, asked.commit_offset)
+                )
+        tags = parse_tags(found)
+        return self._answer(exchange, asked, None if tags is None else TagFilter(tags))
+
+    def _expression(self, asked: PullMessageRequest) -> str | _Refusal:
+        """Return the TAG expression: the request's own, or else the one of the group's heartbeat."""
+        if asked.has_subscription:
+            return _tag_expression(asked.expression_type, asked.subscription or "")
+        if not self._groups.exists(asked.consumer_group):
+            return _Refusal(
+                ResponseCode.SUBSCRIPTION_NOT_EXIST, f"the consumer's group {asked.consumer_group} has no members"
+            )
+        known: SubscriptionData | None = self._groups.subscription(asked.consumer_group, asked.topic)
+        if known is None:
+            return _Refusal(
+                ResponseCode.SUBSCRIPTION_NOT_EXIST,
+                f"group {asked.consumer_group} does not subscribe topic {asked.topic}",
+            )
+        if known.version < asked.sub_version:
+            return _Refusal(
+                ResponseCode.SUBSCRIPTION_NOT_LATEST,
+                f"the subscription of topic {asked.topic} is newer than the last heartbeat of the group",
+            )
+        return _tag_expression(known.expression_type, known.expression)
+
+    def _require_readable(self, asked: PullMessageRequest) -> None:
+        """Raise TopicNotFoundError, TopicForbiddenError or QueueIllegalError."""
+        config = self._state.store.topic(asked.topic)
+        if not config.permission & PERM_READ:
+            raise TopicForbiddenError(
+                f"topic {asked.topic} is not readable: it has permission {config.permission}",
+                topic=asked.topic,
+                permission=config.permission,
+            )
+        if asked.queue_id < 0:
+            raise QueueIllegalError(
+                f"topic {asked.topic} has no queue {asked.queue_id}", topic=asked.topic, queue_id=asked.queue_id
+            )
+
+    async def _answer(self, exchange: Exchange, asked: PullMessageRequest, tags: TagFilter | None) -> None:
+        state, offset = self._state, asked.queue_offset
+        pull = QueuePull(state, asked.topic, asked.queue_id, str(offset), self._limits(asked, tags))
+        answerer = PullAnswerer(state, asked.topic, asked.queue_id)
+
+        def make_page(pulled: Pulled) -> _Page:
+            code = _code_of(pulled, offset)
+            parts: list[Buffer] = list(answerer.records(pulled)) if code is _FOUND else []
+            bounds = pulled.result.bounds
+            answer = PullMessageAnswer(pulled.result.next_offset, max(bounds.min_offset, 0), max(bounds.max_offset, 0))
+            return _Page(code, answer, pulled.result.status, parts)
+
+        make = make_page if self._spans is None else self._spans.around(make_page, asked.topic, asked.queue_id)
+
+        async def wait(ready: Ready, deadline: float) -> bool:
+            return await state.watcher.wait(ready, deadline - time.monotonic(), client=exchange.connection.address)
+
+        try:
+            page = await Puller(state, pull, wait, is_worth_waiting=_is_worth_waiting).run(make)
+        except (OffsetTooSmallError, OffsetOutOfRangeError) as error:
+            page = _moved(error)
+        exchange.answer_parts(page.code, PULL_ANSWER.write(page.answer), page.parts, remark=page.status.value)
+
+    def _limits(self, asked: PullMessageRequest, tags: TagFilter | None) -> AnswerLimits:
+        settings = self._state.settings
+        # A client may not read frames over 16 MiB; a record larger than the limit is returned by itself.
+        most_bytes = min(settings.query_max_bytes, settings.remoting_max_frame_bytes // 2)
+        wait_ms = max(asked.suspend_timeout_ms, 0) if asked.may_suspend else 0
+        return AnswerLimits(
+            min(max(asked.max_msg_nums, 1), settings.query_max_messages),
+            min(max(asked.max_msg_bytes or _DEFAULT_BYTES, 1), most_bytes),
+            min(wait_ms, settings.query_max_wait_ms),
+            tags,
+            whole_records=True,
+            tags_by_hash=True,
+        )
+
+
+def _tag_expression(kind: str, expression: str) -> str | _Refusal:
+    return expression if kind == TAG else _Refusal(ResponseCode.SYSTEM_ERROR, NO_SQL)
+
+
+def _is_worth_waiting(pulled: Pulled) -> bool:
+    """Return True if there is no message now; an offset in an empty queue is not worth waiting, but moved."""
+    return pulled.is_worth_waiting and not _is_after_empty_queue(pulled)
+
+
+def _is_after_empty_queue(pulled: Pulled) -> bool:
+    result = pulled.result
+    return result.status is PullStatus.NO_MESSAGE_IN_QUEUE and result.next_offset != pulled.requested_offset
+
+
+def _code_of(pulled: Pulled, offset: int) -> ResponseCode:
+    if pulled.result.parts:
+        return _FOUND
+    if _is_after_empty_queue(pulled):
+        return _MOVED
+    return _RETRY_NOW if pulled.result.next_offset > offset else _NOT_FOUND
+
+
+def _moved(error: OffsetTooSmallError | OffsetOutOfRangeError) -> _Page:
+    facts: dict[str, Any] = error.facts
+    answer = PullMessageAnswer(facts["next_offset"], facts["min_offset"], facts["max_offset"])
+    return _Page(_MOVED, answer, PullStatus(facts["pull_status"]), [])

@@ -1,0 +1,84 @@
+"""SendBackRequests: messages that a consumer gives back for another try (36). The writer stores them.
+
+RocketMQ: AbstractSendMessageProcessor.consumerSendMsgBack.
+"""
+
+from __future__ import annotations
+
+from tidemark.access.right import Action, on_group, on_topic
+from tidemark.errors import ArgumentIllegalError, MessageNotFoundError, OffsetError
+from tidemark.format.properties import UNIQ_KEY, decode_properties
+from tidemark.read.lookup.record_lookup import message_at
+from tidemark.read.pull import PulledPart
+from tidemark.remoting.codes import RequestCode, ResponseCode
+from tidemark.remoting.send_back import SEND_BACK, SendBackRequest
+from tidemark.remoting_server.exchange import Exchange, Handler
+from tidemark.remoting_server.fields import TOKEN
+
+from ..state.service_state import ServiceState
+from ..state.writer_client import SentBackMessage
+from .lookup_requests import topic_of
+
+
+class SendBackRequests:
+    """Passes messages on to the writer. After any refusal, clients send the message to the retry topic themselves."""
+
+    def __init__(self, state: ServiceState) -> None:
+        self._state = state
+
+    def handlers(self) -> dict[int, Handler]:
+        """Return the handlers by request code."""
+        return {RequestCode.CONSUMER_SEND_MSG_BACK: self._send_back}
+
+    async def _send_back(self, exchange: Exchange) -> None:
+        asked = SEND_BACK.read(exchange.frame.fields)
+        exchange.caller.require(on_group(asked.group, Action.SUB))
+        state = self._state
+
+        def look() -> PulledPart:
+            return message_at(state.store, state.store.watermark(), asked.physical_offset)
+
+        try:
+            part = await state.reads.read_in_place(look)
+        except (OffsetError, MessageNotFoundError) as error:
+            exchange.answer(ResponseCode.SYSTEM_ERROR, remark=error.message)
+            return
+        exchange.caller.require(on_topic(topic_of(part), Action.SUB))
+        token = exchange.frame.fields.get(TOKEN)
+        await state.writer.send_back(
+            asked.group,
+            _original(part, asked),
+            delay_level=asked.delay_level,
+            max_reconsume_times=asked.max_reconsume_times,
+            authorization=None if token is None else f"Bearer {token}",
+        )
+        exchange.answer()
+
+
+def _original(part: PulledPart, asked: SendBackRequest) -> SentBackMessage:
+    """Return the message to send back: of an inner batch, the one with the UNIQ_KEY that the client names."""
+    record = part.records.rows[0]
+    index = 0
+    if len(part.messages) > 1:
+        keys = [_unique_key(part, i) for i in range(len(part.messages))]
+        if asked.origin_message_id not in keys:
+            raise ArgumentIllegalError(
+                f"the record at {asked.physical_offset} is an inner batch: originMsgId must be the UNIQ_KEY of one of "
+                "its messages",
+                argument="originMsgId",
+            )
+        index = keys.index(asked.origin_message_id)
+    message = part.messages[index]
+    inner = int(message["inner"])
+    return SentBackMessage(
+        topic_of(part),
+        int(record["queue_id"]),
+        int(message["queue_offset"]),
+        int(record["physical_offset"]),
+        inner - 1 if inner else None,
+    )
+
+
+def _unique_key(part: PulledPart, i: int) -> str | None:
+    at, length = int(part.messages["properties_at"][i]), int(part.messages["properties_length"][i])
+    return decode_properties(part.records.buffer.data[at : at + length]).get(UNIQ_KEY)
