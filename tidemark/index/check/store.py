@@ -103,8 +103,8 @@ def check_store(
     if keys is not None:
         keys.finish(end)
     if not scope.is_range:
-        check_next_offsets(paths, report, queues.numbers_at, log_end=end)
-        check_consumer_offsets(paths, report, _bounds(verdicts))
+        check_next_offsets(paths, report, saved, queues.numbers_at, log_end=end, is_living=scope.is_living)
+        check_consumer_offsets(paths, report, _bounds(verdicts), is_living=scope.is_living)
         if not scope.is_living:
             check_checkpoint(paths, report, log_end=end)
             check_marks(paths, report, log_end=end)

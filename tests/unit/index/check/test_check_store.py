@@ -281,6 +281,16 @@ def test_a_check_accepts_a_scope_without_tidemark_files(store: Path) -> None:
     assert (report.findings, report.end, report.records) == ([], whole.end, whole.records)
 
 
+def test_files_that_a_running_writer_has_saved_after_the_checks_end_are_no_finding(store: Path) -> None:
+    paths, end = StorePaths(store), check(store).end
+    paths.writer.mkdir(parents=True)
+    save_next_offsets(paths.next_offsets, NextOffsets(end + 100, 0, {}), DiskStorage())
+    write_offset(store)
+    scope = Scope(end=end, floor=end)
+    assert {one.reason for one in check_store(paths, scope).findings} >= {Reason.NUMBERS, Reason.CONSUMER_OFFSET}
+    assert check_store(paths, dataclasses.replace(scope, is_living=True)).findings == []
+
+
 def test_the_docs_explain_each_reason() -> None:
     """The list of docs/operations.md matches the code."""
     text = (Path(__file__).parents[4] / "docs" / "operations.md").read_text()
