@@ -41,7 +41,7 @@ USER tidemark
 RUN python -c "from services.writer.batch.record_encoder import warm_up; warm_up(bytes(8))" \
     && python -c "from services.writer.delay.schedule_reader import warm_up; warm_up()" \
     && python -c "from tidemark.index.warm_up import warm_up; warm_up()"
-EXPOSE 8081
+EXPOSE 8081 10911
 HEALTHCHECK --interval=10s --timeout=5s --start-period=60s --start-interval=2s CMD ["python", "-I", "-S", "tidemark/healthcheck.py", "writer"]
 CMD ["python", "-m", "services.writer"]
 
@@ -63,7 +63,7 @@ COPY tidemark tidemark
 COPY services services
 USER tidemark
 RUN python -c "from tidemark.read.warm_up import warm_up; warm_up()"
-EXPOSE 8080
+EXPOSE 8080 10912
 HEALTHCHECK --interval=10s --timeout=5s --start-period=60s --start-interval=2s CMD ["python", "-I", "-S", "tidemark/healthcheck.py", "query"]
 CMD ["python", "-m", "services.indexer", "query"]
 

@@ -20,6 +20,8 @@ def serve(
     *,
     writer_port: int,
     query_port: int,
+    writer_remoting_port: int | None = None,
+    query_remoting_port: int | None = None,
     console: Console,
     small_new_files: bool = True,
     start_timeout_s: float = START_TIMEOUT_S,
@@ -32,6 +34,8 @@ def serve(
         data,
         writer_port=writer_port,
         query_port=query_port,
+        writer_remoting_port=writer_remoting_port,
+        query_remoting_port=query_remoting_port,
         small_new_files=small_new_files,
         start_timeout_s=start_timeout_s,
     )
@@ -107,11 +111,14 @@ def _print_error(error: StoreError, console: Console) -> None:
 
 def _show_screen(stack: LocalStack, console: Console) -> None:
     append = "off: attached, read-only" if stack.state else f"gRPC  [cyan]{stack.writer_address}[/]"
+    addresses = [address for address in (stack.writer_remoting_address, stack.query_remoting_address) if address]
+    remoting = ";".join(addresses) or "off"
     console.print(
         Panel(
             f"""\
 [bold]append[/]  {append}
 [bold]query[/]   REST  [cyan]{stack.query_url}[/]
+[bold]RocketMQ[/] NAMESRV_ADDR  [cyan]{remoting}[/]
 [bold]docs[/]          [cyan]{stack.query_url}/docs[/]
 [bold]store[/]         {stack.data}
 [bold]logs[/]          {stack.logs}""",

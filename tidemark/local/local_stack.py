@@ -91,6 +91,7 @@ class LocalStack:
     data         root of the store; logs go to data/logs/<service>.log, which each start truncates
     state        attach: data is a broker's store, in which nothing is written; Tidemark's files and logs go to state
     writer_port  None: a free port; the same for the other ports
+    writer_remoting_port, query_remoting_port  0: RocketMQ's clients are not served
     environment  further TIDEMARK_ settings, which override those of a new store
     services     the services to start, out of START_ORDER
     stopping     set it from any thread to end a waiting start
@@ -117,8 +118,8 @@ class LocalStack:
         self.state = state
         self.writer_port = writer_port or free_port()
         self.query_port = query_port or free_port()
-        self.writer_remoting_port = writer_remoting_port or free_port()
-        self.query_remoting_port = query_remoting_port or free_port()
+        self._writer_remoting_port = free_port() if writer_remoting_port is None else writer_remoting_port
+        self._query_remoting_port = free_port() if query_remoting_port is None else query_remoting_port
         self.services: dict[str, Service] = {}
         self.stopping = threading.Event()
         self._wanted = services or (START_ORDER if state is None else ATTACHED_ORDER)
@@ -144,13 +145,16 @@ class LocalStack:
 
     @property
     def writer_remoting_address(self) -> str:
-        """Return the address to which RocketMQ's clients send; either address serves as their name server."""
-        return f"127.0.0.1:{self.writer_remoting_port}"
+        """Return the address to which RocketMQ's clients send, and their name server; empty: off."""
+        return self._remoting_address(self._writer_remoting_port)
 
     @property
     def query_remoting_address(self) -> str:
-        """Return the address from which RocketMQ's clients read."""
-        return f"127.0.0.1:{self.query_remoting_port}"
+        """Return the address from which RocketMQ's clients read, and their name server; empty: off."""
+        return self._remoting_address(self._query_remoting_port)
+
+    def _remoting_address(self, port: int) -> str:
+        return f"127.0.0.1:{port}" if port and self.state is None else ""
 
     @property
     def _is_tls(self) -> bool:
@@ -199,11 +203,10 @@ class LocalStack:
     def _ports(self) -> list[tuple[str, int, str]]:
         """Return service, port, and the port's name in errors."""
         ports = [(WRITER, self.writer_port, "writer"), (QUERY, self.query_port, "query")]
-        if self.state is None:
-            ports += [
-                (WRITER, self.writer_remoting_port, "writer remoting"),
-                (QUERY, self.query_remoting_port, "query remoting"),
-            ]
+        if self.writer_remoting_address:
+            ports.append((WRITER, self._writer_remoting_port, "writer's remoting"))
+        if self.query_remoting_address:
+            ports.append((QUERY, self._query_remoting_port, "query service's remoting"))
         return ports
 
     def start_service(self, name: str, environment: Mapping[str, str] | None = None) -> Service:

@@ -23,6 +23,7 @@ class Served:
     def __init__(self, data: Path) -> None:
         self.url = f"http://127.0.0.1:{(port := free_port())}"
         ports = ["--writer-port", str(free_port()), "--query-port", str(port)]
+        ports += ["--writer-remoting-port", str(free_port()), "--query-remoting-port", str(free_port())]
         command = [sys.executable, "-m", "tidemark.cli", "serve", "--data", str(data), *ports]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         self.lines: list[str] = []

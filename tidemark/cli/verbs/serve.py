@@ -24,6 +24,12 @@ def serve(
     ] = Path("data"),
     writer_port: Annotated[int, typer.Option(min=1, max=65535, help="gRPC port, for producers.")] = 8081,
     query_port: Annotated[int, typer.Option(min=1, max=65535, help="REST port, for consumers.")] = 8080,
+    writer_remoting_port: Annotated[
+        int, typer.Option(min=0, max=65535, help="Port for RocketMQ's producers, and their name server. 0: off.")
+    ] = 10911,
+    query_remoting_port: Annotated[
+        int, typer.Option(min=0, max=65535, help="Port for RocketMQ's consumers, and their name server. 0: off.")
+    ] = 10912,
     profile: Annotated[
         Profile,
         typer.Option(
@@ -62,6 +68,8 @@ def serve(
             data,
             writer_port=writer_port,
             query_port=query_port,
+            writer_remoting_port=writer_remoting_port,
+            query_remoting_port=query_remoting_port,
             console=Console(),
             small_new_files=is_small,
             start_timeout_s=start_timeout,
