@@ -9,7 +9,7 @@ ALONE := unit property# start no services: several at once
 TOGETHER := integration crash conformance fuzz# start services: two files at once, each file's tests in their order
 
 .DEFAULT_GOAL := help
-.PHONY: help sync lock proto docs site wheel format lint types test integration crash conformance spark-versions cluster-test rolling-test metrics-test console-test pictures deploy-test soak soak-mutations power-test fuzz security-test supply-chain peer check up down demo examples bench bench-peers bench-spark bench-check scale scale-measure profile compose-test clean
+.PHONY: help sync lock proto docs site wheel format lint types test integration crash conformance spark-versions cluster-test rolling-test clients-test metrics-test console-test pictures deploy-test soak soak-mutations power-test fuzz security-test supply-chain peer check up down demo examples bench bench-peers bench-spark bench-check scale scale-measure profile compose-test clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -84,6 +84,8 @@ cluster-test: $(SYNCED)  ## the pipeline on a Spark standalone cluster whose wor
 	$(BIN)/pytest -m "" tests/cluster
 rolling-test: $(SYNCED)  ## restart each service in order under load: no program that sends or reads may notice
 	$(BIN)/pytest -m "" tests/rolling
+clients-test: $(SYNCED) peer  ## RocketMQ's classic clients (Java, Go) with a real broker and with Tidemark: equal observations (needs go)
+	$(BIN)/pytest -m "" tests/clients
 metrics-test: $(SYNCED)  ## promtool on what each service serves and on the alert rules; every panel of the dashboard in a real Prometheus
 	$(BIN)/pytest tests/metrics
 console-test: $(SYNCED)  ## the console of the query service in a real browser: hostile messages, keys, axe-core, every page
