@@ -93,9 +93,13 @@ def compose(
         on_delayed=scheduler.appended,
         spans=_compose_spans(tracing),
     )
+    remoting = None
+    if settings.writer_remoting_listen:
+        remoting = WriterRemoting(settings, store, submitter, topics, store_host, guard, tls)
+    remoting_address = (lambda: "") if remoting is None else remoting.address
     service = CommitLogService(
         settings,
-        WriterIdentity(store.term, store_host, str(advertised)),
+        WriterIdentity(store.term, store_host, str(advertised), remoting_address),
         commit_log,
         submitter,
         reader,
@@ -103,11 +107,13 @@ def compose(
         free_disk_bytes=lambda: store.free_bytes(store.paths.root),
     )
     topic_service = TopicService(
-        topics, store.recovered.offsets, commit_log, store_name=settings.store_name, address=str(advertised)
+        topics,
+        store.recovered.offsets,
+        commit_log,
+        store_name=settings.store_name,
+        address=str(advertised),
+        remoting_address=remoting_address,
     )
-    remoting = None
-    if settings.writer_remoting_listen:
-        remoting = WriterRemoting(settings, store, submitter, topics, store_host, guard, tls)
     metrics = WriterMetrics(store, commit_log, retention, counts, times, remoting)
     return WriterParts(commit_log, reader, retention, scheduler, service, topic_service, metrics, remoting)
 

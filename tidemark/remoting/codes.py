@@ -41,6 +41,12 @@ class RequestCode(enum.IntEnum):
     NOTIFICATION = 200054
 
 
+class TidemarkCode(enum.IntEnum):
+    """Requests of Tidemark's own clients, outside RocketMQ's numbers. Bodies are messages of `proto/`."""
+
+    APPEND = 770_001  # AppendStreamRequest; the answer's body is an AppendStreamResponse with a result for each batch
+
+
 class ResponseCode(enum.IntEnum):
     """Outcomes of requests."""
 

@@ -217,7 +217,7 @@ class GetLogInfoRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class GetLogInfoResponse(_message.Message):
-    __slots__ = ("store_name", "advertised_address", "term", "recovered_end_offset", "min_physical_offset", "committed_offset", "flushed_offset", "max_physical_offset", "flush_mode", "segment_size_bytes", "max_message_size_bytes", "max_properties_size_bytes", "max_in_flight_bytes", "idempotence_window_batches", "free_disk_bytes", "min_free_disk_bytes")
+    __slots__ = ("store_name", "advertised_address", "term", "recovered_end_offset", "min_physical_offset", "committed_offset", "flushed_offset", "max_physical_offset", "flush_mode", "segment_size_bytes", "max_message_size_bytes", "max_properties_size_bytes", "max_in_flight_bytes", "idempotence_window_batches", "free_disk_bytes", "min_free_disk_bytes", "remoting_address")
     STORE_NAME_FIELD_NUMBER: _ClassVar[int]
     ADVERTISED_ADDRESS_FIELD_NUMBER: _ClassVar[int]
     TERM_FIELD_NUMBER: _ClassVar[int]
@@ -234,6 +234,7 @@ class GetLogInfoResponse(_message.Message):
     IDEMPOTENCE_WINDOW_BATCHES_FIELD_NUMBER: _ClassVar[int]
     FREE_DISK_BYTES_FIELD_NUMBER: _ClassVar[int]
     MIN_FREE_DISK_BYTES_FIELD_NUMBER: _ClassVar[int]
+    REMOTING_ADDRESS_FIELD_NUMBER: _ClassVar[int]
     store_name: str
     advertised_address: str
     term: int
@@ -250,4 +251,5 @@ class GetLogInfoResponse(_message.Message):
     idempotence_window_batches: int
     free_disk_bytes: int
     min_free_disk_bytes: int
-    def __init__(self, store_name: _Optional[str] = ..., advertised_address: _Optional[str] = ..., term: _Optional[int] = ..., recovered_end_offset: _Optional[int] = ..., min_physical_offset: _Optional[int] = ..., committed_offset: _Optional[int] = ..., flushed_offset: _Optional[int] = ..., max_physical_offset: _Optional[int] = ..., flush_mode: _Optional[_Union[FlushMode, str]] = ..., segment_size_bytes: _Optional[int] = ..., max_message_size_bytes: _Optional[int] = ..., max_properties_size_bytes: _Optional[int] = ..., max_in_flight_bytes: _Optional[int] = ..., idempotence_window_batches: _Optional[int] = ..., free_disk_bytes: _Optional[int] = ..., min_free_disk_bytes: _Optional[int] = ...) -> None: ...
+    remoting_address: str
+    def __init__(self, store_name: _Optional[str] = ..., advertised_address: _Optional[str] = ..., term: _Optional[int] = ..., recovered_end_offset: _Optional[int] = ..., min_physical_offset: _Optional[int] = ..., committed_offset: _Optional[int] = ..., flushed_offset: _Optional[int] = ..., max_physical_offset: _Optional[int] = ..., flush_mode: _Optional[_Union[FlushMode, str]] = ..., segment_size_bytes: _Optional[int] = ..., max_message_size_bytes: _Optional[int] = ..., max_properties_size_bytes: _Optional[int] = ..., max_in_flight_bytes: _Optional[int] = ..., idempotence_window_batches: _Optional[int] = ..., free_disk_bytes: _Optional[int] = ..., min_free_disk_bytes: _Optional[int] = ..., remoting_address: _Optional[str] = ...) -> None: ...

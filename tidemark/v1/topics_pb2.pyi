@@ -127,13 +127,15 @@ class GetRouteRequest(_message.Message):
     def __init__(self, name: _Optional[str] = ...) -> None: ...
 
 class GetRouteResponse(_message.Message):
-    __slots__ = ("store_name", "address", "topic", "would_create")
+    __slots__ = ("store_name", "address", "topic", "would_create", "remoting_address")
     STORE_NAME_FIELD_NUMBER: _ClassVar[int]
     ADDRESS_FIELD_NUMBER: _ClassVar[int]
     TOPIC_FIELD_NUMBER: _ClassVar[int]
     WOULD_CREATE_FIELD_NUMBER: _ClassVar[int]
+    REMOTING_ADDRESS_FIELD_NUMBER: _ClassVar[int]
     store_name: str
     address: str
     topic: Topic
     would_create: bool
-    def __init__(self, store_name: _Optional[str] = ..., address: _Optional[str] = ..., topic: _Optional[_Union[Topic, _Mapping]] = ..., would_create: _Optional[bool] = ...) -> None: ...
+    remoting_address: str
+    def __init__(self, store_name: _Optional[str] = ..., address: _Optional[str] = ..., topic: _Optional[_Union[Topic, _Mapping]] = ..., would_create: _Optional[bool] = ..., remoting_address: _Optional[str] = ...) -> None: ...

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from functools import partial
 
 from prometheus_client.core import Metric
 
@@ -22,8 +23,10 @@ from tidemark.tls.reloading import Reloading
 
 from ..config import WriterSettings
 from ..log.open_store import OpenStore
+from ..submission.answers import response_of
 from ..submission.batch_submitter import BatchSubmitter
 from ..topics.topic_table import TopicTable
+from .append_requests import AppendRequests
 from .send_requests import SendRequests
 
 _EXPIRE_S = 10.0
@@ -60,11 +63,16 @@ class WriterRemoting:
         self._topics = topics
         self._submitter = submitter
         self._store_host = store_host
+        self._term = store.term.number
         self._saved = SavedClients(store.paths.writer_clients, store.storage)
         groups = ClientGroups(load_clients(store.paths.writer_clients), on_change=self._saved.save)
         self._requests = GroupRequests(groups, _LIMITS)
         self.server = RemotingServer(settings.connection_limits, guard, tls, on_lost=self._requests.lost)
         self._expiring: asyncio.Task[None] | None = None
+
+    def address(self) -> str:
+        """Return host:port for clients."""
+        return self._settings.route_addresses(writer_port=self.server.port).writer or ""
 
     async def bind(self) -> None:
         """Bind the address. Raises OSError."""
@@ -88,6 +96,7 @@ class WriterRemoting:
         reader = addresses.query or "the query service"
         elsewhere = refusing(ResponseCode.NO_PERMISSION, f"this is the broker to send to: read from {reader}")
         sends = SendRequests(self._submitter, self._store_host, settings.max_reconsume_times)
+        appends = AppendRequests(self._submitter, partial(response_of, store_host=self._store_host, term=self._term))
         return {
             **refusals(),
             **dict.fromkeys(_OF_READERS, elsewhere),
@@ -96,6 +105,7 @@ class WriterRemoting:
             RequestCode.GET_ROUTEINFO_BY_TOPIC: routes.answer,
             **self._requests.handlers(),
             **sends.handlers(),
+            **appends.handlers(),
         }
 
     def _topic(self, name: str) -> TopicConfig | None:

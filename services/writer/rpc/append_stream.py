@@ -16,7 +16,7 @@ from tidemark.v1.commit_log_pb2 import (
 
 from ..admission.append_request import Received
 from ..batch.batch import Batch
-from .answers import rpc_status_of
+from ..submission.answers import rpc_status_of
 
 log = structlog.get_logger()
 

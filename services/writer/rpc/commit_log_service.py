@@ -28,9 +28,9 @@ from ..admission.append_request import Received
 from ..batch.batch import Batch
 from ..config import FlushMode, WriterSettings
 from ..log.commit_log import CommitLog
+from ..submission.answers import response_of
 from ..submission.batch_submitter import BatchSubmitter, Sender
 from .access_interceptor import CALLER
-from .answers import response_of
 from .append_stream import AppendStreamCall
 from .client_host import born_host_of
 from .committed_bytes import LogReader
@@ -40,11 +40,12 @@ _Context = grpc.aio.ServicerContext[Any, Any]
 
 
 class WriterIdentity(NamedTuple):
-    """The values that responses contain."""
+    """The values that responses contain. remoting_address: returns host:port, or an empty text if there is none."""
 
     term: Term
     store_host: bytes
     advertised_address: str
+    remoting_address: Callable[[], str] = lambda: ""
 
 
 def _setting(done: asyncio.Future[Batch]) -> Callable[[Batch], None]:
@@ -235,4 +236,5 @@ class CommitLogService(CommitLogServiceServicer):
             idempotence_window_batches=settings.idempotence_window_batches,
             free_disk_bytes=self._free_disk_bytes(),
             min_free_disk_bytes=settings.min_free_disk_bytes,
+            remoting_address=self._identity.remoting_address(),
         )

@@ -14,7 +14,7 @@ from grpc_status import rpc_status
 
 from tidemark.errors import ArgumentIllegalError, DeadlineMissingError, StoreError
 
-from .answers import rpc_status_of
+from ..submission.answers import rpc_status_of
 from .request_id_interceptor import request_id_metadata
 from .wrapped_handlers import Context, Continuation, Stream, Unary, around, is_ours
 

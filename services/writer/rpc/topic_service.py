@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 import grpc
@@ -35,13 +36,21 @@ class TopicService(TopicServiceServicer):
     """Converts between protobuf messages and TopicTable. ErrorInterceptor turns raised errors into gRPC statuses."""
 
     def __init__(
-        self, topics: TopicTable, offsets: QueueOffsets, commit_log: CommitLog, *, store_name: str, address: str
+        self,
+        topics: TopicTable,
+        offsets: QueueOffsets,
+        commit_log: CommitLog,
+        *,
+        store_name: str,
+        address: str,
+        remoting_address: Callable[[], str] = lambda: "",
     ) -> None:
         self._topics = topics
         self._offsets = offsets
         self._commit_log = commit_log
         self._store_name = store_name
         self._address = address
+        self._remoting_address = remoting_address
 
     async def CreateTopic(  # noqa: N802 - gRPC's name
         self, request: pb.CreateTopicRequest, context: _Context
@@ -109,4 +118,5 @@ class TopicService(TopicServiceServicer):
             address=self._address,
             topic=_message(topic.config),
             would_create=self._topics.get(request.name) is None,
+            remoting_address=self._remoting_address(),
         )

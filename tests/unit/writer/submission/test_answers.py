@@ -6,7 +6,7 @@ import pytest
 from google.rpc import error_details_pb2, status_pb2
 
 from services.writer.batch.batch import Appended, Batch, Delay
-from services.writer.rpc.answers import response_of, rpc_status_of
+from services.writer.submission.answers import response_of, rpc_status_of
 from tests.builders import STORE_HOST, STORE_MS
 from tests.unit.writer.batches import batch_of
 from tidemark.errors import DiskFullError, InFlightLimitError, QueueIllegalError
