@@ -18,10 +18,10 @@ from tidemark.format.host import Host, encode_host
 from tidemark.remoting.codes import RequestCode, ResponseCode
 from tidemark.remoting.frame import Buffer, Frame
 from tidemark.remoting.framing import decode, encode, split
+from tidemark.remoting.refusal import TOKEN
 from tidemark.tracing.request_id import begin_request
 
 from .exchange import Exchange
-from .fields import TOKEN
 
 if TYPE_CHECKING:
     from .server import RemotingServer

@@ -12,9 +12,8 @@ from tidemark.errors import StoreError
 from tidemark.remoting.codes import ResponseCode
 from tidemark.remoting.frame import Buffer, Frame, answer_to
 from tidemark.remoting.framing import encode, encode_parts
+from tidemark.remoting.refusal import FACTS, REASON
 from tidemark.status import status_of
-
-from .fields import FACTS, REASON
 
 if TYPE_CHECKING:
     from .connection import Connection

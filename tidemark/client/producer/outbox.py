@@ -43,16 +43,18 @@ class Outbox:
         self._compression = compression
         self._request_ids = UniqueKeys()
 
-    def send(self, message: Message, element: Element, options: SendOptions, *, once: bool) -> Future[SendResult]:
+    def send(
+        self, message: Message, element: Element, options: SendOptions, *, once: bool, is_awaited: bool
+    ) -> Future[SendResult]:
         """Send one message in a group if allowed; otherwise alone, after the held messages of its topic."""
         began = time.monotonic()
         queue = self._queue_of(message, options)
         accumulator = self._accumulator
         if accumulator is None:
-            return self._send_alone(message, element, queue, options, once=once, began=began)
+            return self._send_alone(message, element, queue, options, once=once, began=began, is_awaited=is_awaited)
         if once or not (accumulator.takes(element) and self._may_gather(message, element, options)):
             accumulator.release(message.topic)
-            return self._send_alone(message, element, queue, options, once=once, began=began)
+            return self._send_alone(message, element, queue, options, once=once, began=began, is_awaited=is_awaited)
         route = self._writers.routes.route(message.topic)
         return accumulator.add(message, element, queue, route, began=began)
 
@@ -60,7 +62,9 @@ class Outbox:
         """Pack *messages* into a wire batch of at most *max_size* bytes in which each has a UNIQ_KEY."""
         return pack_batch(messages, request_id_of(options), self._request_ids, max_size=max_size)
 
-    def send_batch(self, messages: Sequence[Message], batch: KeyedBatch, options: PlaceOptions) -> Future[SendResult]:
+    def send_batch(
+        self, messages: Sequence[Message], batch: KeyedBatch, options: PlaceOptions, *, is_awaited: bool
+    ) -> Future[SendResult]:
         """Send *messages*, which *batch* has packed."""
         began = time.monotonic()
         first = messages[0]
@@ -69,7 +73,15 @@ class Outbox:
         request = self._request(first.topic, options, carrier=first.properties, request_id=batch.request_id)
         queue = self._queue_of(first, options)
         return self._sender.send(
-            Outgoing(request, batch.packed, len(messages), queue, began=began, message_ids=batch.message_ids)
+            Outgoing(
+                request,
+                batch.packed,
+                len(messages),
+                queue,
+                began=began,
+                message_ids=batch.message_ids,
+                is_awaited=is_awaited,
+            )
         )
 
     def send_packed(
@@ -91,6 +103,7 @@ class Outbox:
         *,
         once: bool,
         began: float,
+        is_awaited: bool,
     ) -> Future[SendResult]:
         sys_flag = 0
         if self._compresses(element) and not self._writers.routes.route(message.topic).is_batch:
@@ -100,7 +113,9 @@ class Outbox:
         packed = encode_elements((element,))
         request = self._request(message.topic, options, carrier=message.properties, sys_flag=sys_flag)
         message_ids = (message.properties.get(UNIQ_KEY) or request.request_id,)
-        return self._sender.send(Outgoing(request, packed, 1, queue, began=began, once=once, message_ids=message_ids))
+        return self._sender.send(
+            Outgoing(request, packed, 1, queue, began=began, once=once, message_ids=message_ids, is_awaited=is_awaited)
+        )
 
     def _compresses(self, element: Element) -> bool:
         return self._compression is not None and len(element.body) >= self._compression.over_bytes

@@ -35,6 +35,7 @@ from tidemark.client.validation import require_body, require_sendable_topic
 from tidemark.client.wire.channel import default_address
 from tidemark.client.wire.pending_batches import PendingLimits
 from tidemark.client.wire.topic_admin import Topics
+from tidemark.client.wire.writer_connection import Wire, checked_wire, default_wire
 from tidemark.errors import StoreError
 from tidemark.format.primitives import MAX_MESSAGE_SIZE_BYTES
 from tidemark.tls.credentials import Credentials
@@ -69,6 +70,8 @@ class Producer:
                             more than it saves where bandwidth is cheap, and raw readers receive compressed bodies
     avoid_slow_writers      avoid a writer that answers late for a while, if others answer in time
     hooks                   functions to call around each send of messages, except `send_packed_async` and `send_table`
+    wire                    remoting: send in frames over TCP if the writer offers that, which is faster; otherwise, and
+                            with grpc, use gRPC. Default: TIDEMARK_CLIENT_WIRE, then remoting
     trace                   create a span for each send, and give messages its `traceparent` as a property; no effect
                             unless the program uses OpenTelemetry. See docs/tracing.md
 
@@ -97,6 +100,7 @@ class Producer:
         compress: bool | Compression = False,
         avoid_slow_writers: bool = False,
         hooks: Hooks = Hooks(),  # noqa: B008 - Hooks is frozen
+        wire: Wire | None = None,
         trace: bool = True,
     ) -> None:
         if writers is not None and route_file is not None:
@@ -104,7 +108,11 @@ class Producer:
         listed = RouteFile(Path(route_file)) if route_file is not None else FixedList(writers or default_address())
         limits = PendingLimits(max_in_flight_bytes, max_in_flight_messages)
         self._writers = Writers(
-            listed, timeout_s=timeout_s, limits=limits, credentials=credentials or Credentials.from_environment()
+            listed,
+            timeout_s=timeout_s,
+            limits=limits,
+            credentials=credentials or Credentials.from_environment(),
+            wire=default_wire() if wire is None else checked_wire(wire),
         )
         choice = QueueChoice(self._writers, avoid_slow=avoid_slow_writers)
         self._delivery = SendTracker(self._writers, timeout_s=timeout_s)
@@ -135,7 +143,7 @@ class Producer:
                  always: queue_id, selector, expected_next_offset, request_id (see `PlaceOptions`)
         """
         require_send_options(options, call="send")
-        return self._result(self.send_async(message, body, **options), 1)
+        return self._result(self._send(message_of(message, body, options), options, is_awaited=True), 1)
 
     def send_async(
         self, message: Message | str, body: bytes | str | None = None, **options: Unpack[SendOptions]
@@ -158,24 +166,26 @@ class Producer:
         """Send several messages of one topic to one queue, all or none, and wait until they are acknowledged."""
         require_place_options(options, call="send_batch")
         batch = list(messages)
-        return self._result(self.send_batch_async(batch, **options), len(batch))
+        return self._result(self._begin_batch(batch, options, is_awaited=True), len(batch))
 
     def send_batch_async(self, messages: Iterable[Message], **options: Unpack[PlaceOptions]) -> Future[SendResult]:
         """Send a batch as `send_batch` does, and return a future of its result."""
         require_place_options(options, call="send_batch_async")
+        return self._begin_batch(list(messages), options, is_awaited=False)
+
+    def _begin_batch(self, batch: list[Message], options: PlaceOptions, *, is_awaited: bool) -> Future[SendResult]:
         self._process.require()
-        batch = list(messages)
         require_batch(batch)
         require_sendable_topic(batch[0].topic)
         span = begin_send(batch[0].topic, len(batch)) if self._trace else None
         if span is None:
-            return self._send_batch(batch, options)
-        return span.around(lambda: self._send_batch(span.mark(batch), options))
+            return self._send_batch(batch, options, is_awaited=is_awaited)
+        return span.around(lambda: self._send_batch(span.mark(batch), options, is_awaited=is_awaited))
 
-    def _send_batch(self, batch: list[Message], options: PlaceOptions) -> Future[SendResult]:
+    def _send_batch(self, batch: list[Message], options: PlaceOptions, *, is_awaited: bool) -> Future[SendResult]:
         packed = self._outbox.pack(batch, options, max_size=self._max_message_size)
         self._hooks.begin(batch)
-        future = self._outbox.send_batch(batch, packed, options)
+        future = self._outbox.send_batch(batch, packed, options, is_awaited=is_awaited)
         self._hooks.watch(batch, future)
         return future
 
@@ -228,20 +238,22 @@ class Producer:
             self._delivery.seen(messages)
             raise
 
-    def _send(self, message: Message, options: SendOptions, *, once: bool = False) -> Future[SendResult]:
+    def _send(
+        self, message: Message, options: SendOptions, *, once: bool = False, is_awaited: bool = False
+    ) -> Future[SendResult]:
         self._process.require()
         require_sendable_topic(message.topic)
         span = begin_send(message.topic, 1) if self._trace else None
         if span is None:
-            return self._send_one(message, options, once=once)
+            return self._send_one(message, options, once=once, is_awaited=is_awaited)
         (marked,) = span.mark((message,))
-        return span.around(lambda: self._send_one(marked, options, once=once))
+        return span.around(lambda: self._send_one(marked, options, once=once, is_awaited=is_awaited))
 
-    def _send_one(self, message: Message, options: SendOptions, *, once: bool) -> Future[SendResult]:
+    def _send_one(self, message: Message, options: SendOptions, *, once: bool, is_awaited: bool) -> Future[SendResult]:
         element = message.to_element()
         require_body(element.body, self._max_message_size)
         self._hooks.begin((message,))
-        future = self._outbox.send(message, element, options, once=once)
+        future = self._outbox.send(message, element, options, once=once, is_awaited=is_awaited)
         self._hooks.watch((message,), future)
         return future
 
@@ -260,6 +272,7 @@ class Producer:
         return (
             self._writers.routes.known(topic) is None
             or (self._accumulator is not None and not self._accumulator.has_room(size))
+            or any(link.is_choosing for link in links)
             or not all(link.stream.has_room(size + OVERHEAD) for link in links)
         )
 

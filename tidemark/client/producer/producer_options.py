@@ -8,6 +8,7 @@ from typing import TypedDict
 from tidemark.client.producer.accumulator import Accumulation
 from tidemark.client.producer.compression import Compression
 from tidemark.client.producer.send_hooks import Hooks
+from tidemark.client.wire.writer_connection import Wire
 from tidemark.tls.credentials import Credentials
 
 
@@ -25,4 +26,5 @@ class ProducerOptions(TypedDict, total=False):
     compress: bool | Compression
     avoid_slow_writers: bool
     hooks: Hooks
+    wire: Wire | None
     trace: bool

@@ -65,6 +65,7 @@ class Outgoing:
     is_final: bool = True
     began: float | None = None
     message_ids: Sequence[str] = ()  # the UNIQ_KEY of each message, for the result
+    is_awaited: bool = False  # the caller waits for the result at once
 
 
 class Sender:
@@ -101,7 +102,7 @@ class Sender:
     def _send(self, outgoing: Outgoing) -> Future[SendResult]:
         deadline = (time.monotonic() if outgoing.began is None else outgoing.began) + self._timeout_s
         if outgoing.queue is None and self._retries and not outgoing.once and len(self._writers.by_address) > 1:
-            return _Moving(self, outgoing, deadline, self._retries).start()
+            return _Moving(self, replace(outgoing, is_awaited=False), deadline, self._retries).start()
         queue = outgoing.queue or self.choose(self.route(outgoing), outgoing)
         return self.submit(outgoing, queue, deadline, Repeat.NEVER if outgoing.once else Repeat.HERE).future
 
@@ -120,6 +121,7 @@ class Sender:
         size = len(outgoing.packed) + OVERHEAD
         link = self._writers.link(queue.writer)
         link.require_transportable(size)
+        stream = link.chosen_stream()
         pending = Pending(
             request,
             outgoing.packed,
@@ -129,9 +131,10 @@ class Sender:
             repeat=repeat,
             messages=outgoing.messages or outgoing.count,
             message_ids=outgoing.message_ids,
+            future=stream.future() if outgoing.is_awaited else Future(),
         )
         pending.future.add_done_callback(lambda done: self._learn(queue, pending, done))
-        link.stream.submit(pending, wait=outgoing.wait)
+        stream.submit(pending, wait=outgoing.wait)
         return pending
 
     def _learn(self, queue: MessageQueue, pending: Pending, done: Future[SendResult]) -> None:

@@ -140,14 +140,17 @@ class Routes:
                 del asked.answers[gone]
             asked.failures = {}
         for link in links:
-            link.ask_route(topic).add_done_callback(partial(self._answered, asked, link.address))
+            link.ask_route(topic).add_done_callback(partial(self._answered, asked, link))
 
-    def _answered(self, asked: _WriterAnswers, address: str, call: grpc.Future[topics_pb2.GetRouteResponse]) -> None:
-        error = _error_of(call)
+    def _answered(
+        self, asked: _WriterAnswers, link: WriterLink, call: grpc.Future[topics_pb2.GetRouteResponse]
+    ) -> None:
+        error, address = _error_of(call), link.address
         with self._changed:
             asked.open -= 1
             if error is None:
-                asked.answers[address] = call.result()
+                answer = asked.answers[address] = call.result()
+                link.offer(answer.remoting_address)
             elif isinstance(error, RejectedError):
                 asked.answers[address] = error
             else:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from tidemark.client.producer.topic_routes import Routes
 from tidemark.client.producer.writer_addresses import WriterList
 from tidemark.client.wire.pending_batches import PendingLimits
-from tidemark.client.wire.writer_connection import WriterLink
+from tidemark.client.wire.writer_connection import Wire, WriterLink
 from tidemark.errors import ArgumentIllegalError
 from tidemark.tls.credentials import Credentials
 
@@ -18,12 +18,19 @@ class Writers:
     """Links to the writers of *listed*. A writer that leaves the list gets no new batches, and answers its old ones."""
 
     def __init__(
-        self, listed: WriterList, *, timeout_s: float, limits: PendingLimits, credentials: Credentials
+        self,
+        listed: WriterList,
+        *,
+        timeout_s: float,
+        limits: PendingLimits,
+        credentials: Credentials,
+        wire: Wire = "remoting",
     ) -> None:
         self._listed = listed
         self._credentials = credentials
         self._timeout_s = timeout_s
         self._limits = limits
+        self._wire = wire
         self._lock = threading.Lock()
         self._links: dict[str, WriterLink] = {}
         self._now: tuple[str, ...] = ()
@@ -44,7 +51,11 @@ class Writers:
             for address in addresses:
                 if address not in self._links:
                     link = WriterLink(
-                        address, timeout_s=self._timeout_s, limits=self._limits, credentials=self._credentials
+                        address,
+                        timeout_s=self._timeout_s,
+                        limits=self._limits,
+                        credentials=self._credentials,
+                        wire=self._wire,
                     )
                     self._links = {**self._links, address: link}
             self._now = addresses

@@ -124,6 +124,11 @@ class PendingBatches:
         """
         return bool(self._ready) and (len(self._ready) >= self._sent or self._ready_bytes >= _WORTH_SENDING_BYTES)
 
+    @property
+    def is_ready(self) -> bool:
+        """Return True if a batch can be sent."""
+        return bool(self._ready)
+
     def add(self, pending: Pending) -> None:
         """Add a new batch; its future can no longer be cancelled."""
         pending.correlation_id = next(self._numbers)

@@ -2,42 +2,135 @@
 
 from __future__ import annotations
 
+import os
+import threading
 import time
+from typing import Literal
 
 import grpc
 
 from tidemark.client.errors.address_faults import wrong_address
 from tidemark.client.errors.tls_faults import with_cause
 from tidemark.client.wire.append_stream import WriterStream
+from tidemark.client.wire.batch_stream import CONNECT_SLICE_S, BatchStream
 from tidemark.client.wire.channel import open_channel
+from tidemark.client.wire.frame_socket import FrameSocket
 from tidemark.client.wire.pending_batches import PendingLimits
+from tidemark.client.wire.remoting_stream import RemotingStream
 from tidemark.client.wire.topic_admin import Topics
 from tidemark.client.wire.unary_call import call_writer
 from tidemark.client.wire.writer_latency import Latency
-from tidemark.errors import MessageSizeExceededError, StoreError, WriterUnreachableError
+from tidemark.errors import (
+    ArgumentIllegalError,
+    MessageSizeExceededError,
+    StoreError,
+    TlsFilesError,
+    WriterUnreachableError,
+)
 from tidemark.format.primitives import MAX_MESSAGE_SIZE_BYTES
 from tidemark.tls.credentials import Credentials
 from tidemark.v1 import commit_log_pb2, topics_pb2
 from tidemark.v1.commit_log_pb2_grpc import CommitLogServiceStub
 from tidemark.v1.topics_pb2_grpc import TopicServiceStub
 
+Wire = Literal["remoting", "grpc"]
+_UNREACHED_S = 30.0  # until the next try to connect to an offered address that could not be reached
+
+
+def default_wire() -> Wire:
+    """Return TIDEMARK_CLIENT_WIRE, or its default, remoting. Raises ArgumentIllegalError for another value."""
+    return checked_wire(os.environ.get("TIDEMARK_CLIENT_WIRE") or "remoting", "TIDEMARK_CLIENT_WIRE")
+
+
+def checked_wire(value: str, name: str = "wire") -> Wire:
+    """Return *value* if it is a wire. Raises ArgumentIllegalError."""
+    if value == "remoting":
+        return "remoting"
+    if value == "grpc":
+        return "grpc"
+    raise ArgumentIllegalError(f"{name} is {value!r}: give remoting or grpc", argument="wire")
+
 
 class WriterLink:
-    """An append stream and calls to the writer at *address*. It connects at its first use."""
+    """A stream of batches and calls to the writer at *address*. It connects at its first use.
 
-    def __init__(self, address: str, *, timeout_s: float, limits: PendingLimits, credentials: Credentials) -> None:
+    wire    grpc: always use gRPC. remoting: send batches in remoting frames if the writer offers them
+    stream  the stream of batches. Before the first batch it is gRPC's
+    """
+
+    def __init__(
+        self,
+        address: str,
+        *,
+        timeout_s: float,
+        limits: PendingLimits,
+        credentials: Credentials,
+        wire: Wire = "remoting",
+    ) -> None:
         self.address = address
+        self._limits = limits
+        self._choosing = threading.Lock()
+        self._offer = ""  # host:port of the writer's remoting frames; empty: none, or not known yet
+        self._choose_at = 0.0 if wire == "remoting" else float("inf")  # time.monotonic() of the next try to switch
         self._credentials = credentials
         self._timeout_s = timeout_s
         self._channel = open_channel(address, credentials)
         self._log = CommitLogServiceStub(self._channel)
         self._topic_service = TopicServiceStub(self._channel)
-        self.stream = WriterStream(
+        self.stream: BatchStream = WriterStream(
             self._channel, address, timeout_s=timeout_s, limits=limits, explain=self._explain_silence
         )
         self.topics = Topics(address, timeout_s=timeout_s, credentials=credentials, channel=self._channel)
         self.latency = Latency()
         self._greatest_batch: int | None = None
+
+    # ── the choice of the wire ──────────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def is_choosing(self) -> bool:
+        """Return True if the next batch may first connect to the address that the writer offers."""
+        return bool(self._offer) and time.monotonic() >= self._choose_at
+
+    def offer(self, remoting_address: str) -> None:
+        """Note the address that the writer offers for remoting frames: host:port, or empty for none."""
+        self._offer = remoting_address
+
+    def chosen_stream(self) -> BatchStream:
+        """Return the stream for the next batch. It becomes remoting once nothing is in flight over gRPC."""
+        if self.is_choosing:
+            with self._choosing:
+                if self.is_choosing and self.stream.is_idle:
+                    self._choose()
+        return self.stream
+
+    def _choose(self) -> None:
+        assert self._offer
+        connection = self._connect(self._offer)
+        if connection is None:
+            self._choose_at = time.monotonic() + _UNREACHED_S
+            return
+        before, self._choose_at = self.stream, float("inf")
+        self.stream = RemotingStream(
+            self.address,
+            self._offer,
+            credentials=self._credentials,
+            timeout_s=self._timeout_s,
+            limits=self._limits,
+            explain=self._explain_silence,
+            connection=connection,
+        )
+        self.stream.has_connected = True
+        before.close(time.monotonic())
+
+    def _connect(self, remoting_address: str) -> FrameSocket | None:
+        """Return a connection; None if the address cannot be reached from here, as in a network with other names."""
+        is_tls = self._credentials.target(self.address).is_tls
+        try:
+            return FrameSocket.connect(remoting_address, self._credentials, is_tls=is_tls, timeout_s=CONNECT_SLICE_S)
+        except (OSError, ValueError, TlsFilesError):
+            return None
+
+    # ── calls ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def log_info(self) -> commit_log_pb2.GetLogInfoResponse:
         """Return the current bounds, limits and identity of the writer's log."""

@@ -11,9 +11,9 @@ from tidemark.format.properties import UNIQ_KEY, decode_properties
 from tidemark.read.lookup.record_lookup import message_at
 from tidemark.read.pull import PulledPart
 from tidemark.remoting.codes import RequestCode, ResponseCode
+from tidemark.remoting.refusal import TOKEN
 from tidemark.remoting.send_back import SEND_BACK, SendBackRequest
 from tidemark.remoting_server.exchange import Exchange, Handler
-from tidemark.remoting_server.fields import TOKEN
 
 from ..state.service_state import ServiceState
 from ..state.writer_client import SentBackMessage

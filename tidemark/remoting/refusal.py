@@ -1,4 +1,4 @@
-"""Names of fields that are not in RocketMQ's requests, and of credentials."""
+"""Fields of refusals that RocketMQ does not have, and the field of a token."""
 
 TOKEN = "SecurityToken"  # noqa: S105 - a name; RocketMQ's clients send it with every request
 REASON = "tidemarkReason"  # of a refusal: the stable reason

@@ -1,0 +1,111 @@
+"""FrameSocket: a connection for remoting frames. One thread may send while another receives."""
+
+from __future__ import annotations
+
+import contextlib
+import select
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Iterator
+from typing import Self
+
+from tidemark.remoting.frame import Frame
+from tidemark.remoting.frame_buffer import FrameBuffer
+from tidemark.tls.credentials import Credentials
+
+_RECEIVE_BYTES = 256 << 10
+_LARGEST_FRAME = (1 << 31) - 1  # of an answer: the service limits it
+_READ, _WRITE = select.POLLIN, select.POLLOUT
+_OPTIONS = (  # a host that is gone is noticed about a second after the first byte that it does not confirm
+    (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1),
+    (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
+    (socket.IPPROTO_TCP, getattr(socket, "TCP_KEEPIDLE", 0), 1),
+    (socket.IPPROTO_TCP, getattr(socket, "TCP_KEEPINTVL", 0), 1),
+    (socket.IPPROTO_TCP, getattr(socket, "TCP_KEEPCNT", 0), 1),
+    (socket.IPPROTO_TCP, getattr(socket, "TCP_USER_TIMEOUT", 0), 1_000),  # milliseconds
+)
+
+
+class FrameSocket:
+    """One connection; its methods raise OSError when it has ended. Bytes that are no frame raise FrameIllegalError."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        connection.setblocking(False)
+        self._socket = connection
+        self._tls = threading.Lock() if isinstance(connection, ssl.SSLSocket) else None  # OpenSSL needs one at a time
+        self._buffer = FrameBuffer(_LARGEST_FRAME)
+        self._readable, self._writable = select.poll(), select.poll()
+        self._readable.register(connection, _READ)
+        self._writable.register(connection, _WRITE)
+
+    @classmethod
+    def connect(cls, address: str, credentials: Credentials, *, is_tls: bool, timeout_s: float) -> Self:
+        """Connect to host:port. Raises OSError, of which ssl.SSLError is one; TlsFilesError."""
+        host, _, port = address.rpartition(":")
+        connection = socket.create_connection((host, int(port)), timeout_s)
+        try:
+            for level, option, value in _OPTIONS:
+                if option:
+                    connection.setsockopt(level, option, value)
+            if is_tls:
+                connection = credentials.context().wrap_socket(connection, server_hostname=host)
+            return cls(connection)
+        except BaseException:
+            connection.close()
+            raise
+
+    def fileno(self) -> int:
+        """Return the file descriptor."""
+        return self._socket.fileno()
+
+    def send(self, data: bytes, timeout_s: float) -> None:
+        """Send all of *data*. Raises TimeoutError if the other side does not take it; part of it may be sent then."""
+        view, deadline = memoryview(data), time.monotonic() + timeout_s
+        while view:
+            with self._guarded():
+                try:
+                    view = view[self._socket.send(view) :]
+                    continue
+                except (BlockingIOError, ssl.SSLWantWriteError):
+                    poller = self._writable
+                except ssl.SSLWantReadError:
+                    poller = self._readable
+            left_s = deadline - time.monotonic()
+            if left_s <= 0 or not poller.poll(left_s * 1000):
+                raise TimeoutError("the other side does not take the data")
+
+    def receive(self, timeout_s: float) -> list[Frame]:
+        """Return the frames that have arrived; wait for the first bytes for at most *timeout_s*."""
+        if not self._has_buffered() and not self._readable.poll(max(0.0, timeout_s) * 1000):
+            return []
+        with self._guarded():
+            try:
+                data = self._socket.recv(_RECEIVE_BYTES)
+            except (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
+                return []
+        if not data:
+            raise ConnectionResetError("the other side has closed the connection")
+        return self._buffer.take(data)
+
+    def _has_buffered(self) -> bool:
+        """Return True if TLS has decrypted bytes that are not received yet, which no poll reports."""
+        return isinstance(self._socket, ssl.SSLSocket) and self._socket.pending() > 0
+
+    @contextlib.contextmanager
+    def _guarded(self) -> Iterator[None]:
+        if self._tls is None:
+            yield
+        else:
+            with self._tls:
+                yield
+
+    def end(self) -> None:
+        """End the connection, so that another thread's `receive` or `send` raises."""
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        """Close the connection. No other thread may use it any more."""
+        self._socket.close()

@@ -1,0 +1,267 @@
+"""RemotingStream: batches in remoting frames on one connection.
+
+A caller that waits for its own batch sends it and reads the answers itself, so no other thread takes part when nothing
+else is in flight. One thread at a time reads: such a caller, or the stream's own thread for all other batches.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from functools import partial
+
+import orjson
+
+from tidemark.client.send_result import SendResult
+from tidemark.client.wire.append_frame import encode_frame
+from tidemark.client.wire.batch_stream import BROKEN_PAUSE_S, CONNECT_SLICE_S, BatchStream
+from tidemark.client.wire.frame_socket import FrameSocket
+from tidemark.client.wire.pending_batches import Pending, PendingLimits
+from tidemark.errors import FrameIllegalError, StoreError, TlsFilesError, WriterUnreachableError
+from tidemark.remoting.codes import ResponseCode, TidemarkCode
+from tidemark.remoting.frame import Frame, request
+from tidemark.remoting.framing import encode
+from tidemark.remoting.refusal import FACTS, REASON, TOKEN
+from tidemark.status import error_of
+from tidemark.tls.credentials import Credentials
+from tidemark.v1 import commit_log_pb2
+
+_LONGEST_WAIT_S = 0.25  # until the next look at deadlines
+_LINGER_S = 0.005  # the thread keeps reading for this long after the last answer, because a program often sends again
+_SEND_TIMEOUT_S = 10.0
+_MAX_OPAQUE = 0x7FFFFFFF
+_BEARER = "Bearer "
+
+
+class DrivenFuture(Future[SendResult]):
+    """A future whose `result` reads the answer itself, in the caller's thread."""
+
+    def __init__(self, drive: Callable[[Future[SendResult]], None]) -> None:
+        super().__init__()
+        self._drive = drive
+
+    def result(self, timeout: float | None = None) -> SendResult:
+        """Return the result as a Future does. Only a call without *timeout* reads."""
+        if timeout is None and not self.done():
+            self._drive(self)
+        return super().result(timeout)
+
+
+class RemotingStream(BatchStream):
+    """The connection to the writer at *address*, which serves remoting frames at *remoting_address*.
+
+    connection  the first connection; None: connect at the first batch
+    """
+
+    def __init__(
+        self,
+        address: str,
+        remoting_address: str,
+        *,
+        credentials: Credentials,
+        timeout_s: float,
+        limits: PendingLimits,
+        explain: Callable[[], tuple[StoreError, bool]] | None = None,
+        connection: FrameSocket | None = None,
+    ) -> None:
+        super().__init__(address, timeout_s=timeout_s, limits=limits, explain=explain)
+        self._remoting_address = remoting_address
+        self._credentials = credentials
+        self._is_tls = credentials.target(address).is_tls
+        self._socket = connection
+        self._sending = threading.Lock()  # held while a frame is sent; frames go out in the order of their batches
+        self._reading = threading.Lock()  # held by the one thread that connects and reads
+        self._is_thread_wanted = False  # batches are in flight whose callers do not read
+        self._opaque = itertools.count(1)
+        self._frames: dict[int, list[int]] = {}  # correlation ids of each unanswered frame, by its opaque number
+
+    def future(self) -> DrivenFuture:
+        """Return a future for a batch whose caller waits for it at once."""
+        return DrivenFuture(self._drive)
+
+    # ── sending ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def submit(self, pending: Pending, *, wait: bool = True) -> None:
+        """Send *pending* as `BatchStream.submit` does, in the caller's thread if there is a connection."""
+        super().submit(pending, wait=wait)
+        self._send_ready()
+
+    def _added(self, pending: Pending) -> None:
+        if not isinstance(pending.future, DrivenFuture):
+            self._want_thread()
+
+    def _send_ready(self) -> None:
+        """Send the ready batches, unless another thread does so: it looks again after each frame."""
+        while self._pending.is_ready and (connection := self._socket) is not None:
+            if not self._sending.acquire(blocking=False):
+                return
+            try:
+                data = self._take_frame(connection)
+                if data is not None:
+                    connection.send(data, _SEND_TIMEOUT_S)
+            except OSError:
+                connection.end()  # the reading thread notices
+                return
+            except StoreError as error:  # the token cannot be read
+                self._fail_waiting(error)
+                return
+            finally:
+                self._sending.release()
+
+    def _take_frame(self, connection: FrameSocket) -> bytes | None:
+        fields = {}
+        if self._credentials.shows_token:
+            fields[TOKEN] = (self._credentials.authorization() or "").removeprefix(_BEARER)
+        opaque = next(self._opaque) & _MAX_OPAQUE
+        with self._lock:
+            if self._socket is not connection:
+                return None
+            frame = self._pending.take_frame()
+            self._frames[opaque] = [pending.correlation_id for pending in frame]
+        if not frame:
+            return None
+        body = encode_frame((pending.correlation_id, pending.request, pending.packed) for pending in frame)
+        return encode(request(TidemarkCode.APPEND, fields, body, opaque=opaque))
+
+    def _fail_waiting(self, error: StoreError) -> None:
+        """Fail the batches that were never sent."""
+        with self._lock:
+            failed = self._pending.explain(error, remove=True)
+            self._completing += len(failed)
+        self._complete([partial(pending.future.set_exception, error) for pending in failed])
+
+    # ── reading ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _drive(self, future: Future[SendResult]) -> None:
+        """Read until *future* is done, if no other thread reads; that one completes it otherwise."""
+        if self._reading.acquire(blocking=False):
+            try:
+                self._read_until(future.done)
+            finally:
+                self._reading.release()
+                self._leave()
+
+    def _leave(self) -> None:
+        """Let the stream's own thread read the answers to other callers' batches."""
+        with self._lock:
+            if len(self._pending):
+                self._want_thread()
+
+    def _want_thread(self) -> None:
+        """Let the stream's own thread read until everything is answered. The caller holds the lock."""
+        if not self._threads:
+            self._threads = [threading.Thread(target=self._run, name="tidemark-append", daemon=True)]
+            self._threads[0].start()
+        if not self._is_thread_wanted:
+            self._is_thread_wanted = True
+            self._sendable.notify_all()
+
+    def flush(self, timeout_s: float | None = None) -> bool:
+        """Wait until everything submitted is answered or given up; return False after *timeout_s*."""
+        self._leave()
+        return super().flush(timeout_s)
+
+    def _run(self) -> None:
+        while True:
+            with self._lock:
+                self._sendable.wait_for(lambda: self._closed or self._is_thread_wanted)
+                if self._closed:
+                    return
+            with self._reading:
+                self._read_until(self._is_quiet)
+            with self._lock:
+                self._is_thread_wanted = len(self._pending) > 0
+
+    def _is_quiet(self) -> bool:
+        """Return True if nothing is in flight, even after a short wait."""
+        if not len(self._pending):
+            self._receive(_LINGER_S)
+        return not len(self._pending)
+
+    def _read_until(self, is_done: Callable[[], bool]) -> None:
+        while not is_done() and not self._closed:
+            if self._socket is None and not self._connect():
+                continue
+            self._send_ready()
+            self._receive(self._wait_s())
+            self._pass_time(time.monotonic())
+
+    def _wait_s(self) -> float:
+        with self._lock:
+            event = self._pending.next_event()
+        return min(_LONGEST_WAIT_S, max(0.0, event - time.monotonic()))
+
+    def _watch(self, event: float) -> None:
+        """Do nothing: the reading thread looks at all events several times a second."""
+
+    def _receive(self, wait_s: float) -> None:
+        connection = self._socket
+        if connection is None:
+            return
+        try:
+            for frame in connection.receive(wait_s):
+                self._answered(frame)
+        except (OSError, FrameIllegalError) as error:
+            self._lost(connection, error)
+
+    def _answered(self, frame: Frame) -> None:
+        if not frame.is_answer:
+            return
+        if frame.code == ResponseCode.GO_AWAY:
+            raise ConnectionResetError(frame.remark)
+        with self._lock:
+            numbers = self._frames.pop(frame.opaque, [])
+        if frame.code == ResponseCode.SUCCESS:
+            self._settle(commit_log_pb2.AppendStreamResponse.FromString(bytes(frame.body)).results)
+        else:
+            self._refuse_all(numbers, frame)
+
+    def _refuse_all(self, numbers: list[int], frame: Frame) -> None:
+        """Handle the refusal of a whole frame, for example because of its token."""
+        facts = orjson.loads(frame.fields.get(FACTS, "{}"))
+        error = error_of(frame.fields.get(REASON, ""), frame.remark, **facts)
+        with self._lock:
+            outcomes = [outcome for number in numbers if (outcome := self._refuse(number, error, None)) is not None]
+            self._completing += len(outcomes)
+            self._room.notify_all()
+        self._complete(outcomes)
+
+    # ── the connection ──────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _connect(self) -> bool:
+        try:
+            connection = FrameSocket.connect(
+                self._remoting_address, self._credentials, is_tls=self._is_tls, timeout_s=CONNECT_SLICE_S
+            )
+        except (OSError, TlsFilesError) as error:
+            self._give_back(WriterUnreachableError(f"{self._remoting_address}: {error}"))
+            self._look_for_a_cause()
+            self._pass_time(time.monotonic())
+            time.sleep(BROKEN_PAUSE_S)
+            return False
+        self.is_down, self.has_connected = False, True
+        with self._lock:
+            self._socket = connection
+        return True
+
+    def _lost(self, connection: FrameSocket, error: Exception) -> None:
+        """Handle the end of the connection: its batches are sent again on the next one."""
+        with self._lock:
+            self._socket = None
+            self._frames.clear()
+        connection.end()
+        with self._sending:  # no thread uses it any more
+            connection.close()
+        self._broke(WriterUnreachableError(f"the connection to {self._remoting_address} ended: {error}"), resume=True)
+
+    def _end(self) -> None:
+        connection = self._socket
+        if connection is not None:
+            connection.end()
+        with self._reading:
+            if self._socket is not None:
+                self._socket.close()
+                self._socket = None
