@@ -78,7 +78,12 @@ class WriterLink:
         self._log = CommitLogServiceStub(self._channel)
         self._topic_service = TopicServiceStub(self._channel)
         self.stream: BatchStream = WriterStream(
-            self._channel, address, timeout_s=timeout_s, limits=limits, explain=self._explain_silence
+            self._channel,
+            address,
+            timeout_s=timeout_s,
+            limits=limits,
+            explain=self._explain_silence,
+            on_offer=self.offer,
         )
         self.topics = Topics(address, timeout_s=timeout_s, credentials=credentials, channel=self._channel)
         self.latency = Latency()
