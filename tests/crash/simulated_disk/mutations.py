@@ -103,7 +103,7 @@ def drop_position_check(patch: pytest.MonkeyPatch) -> None:
     """Skip the check of a record's position. The loops are compiled anew for it, and not cached."""
     from tidemark.format.kernels import walk
 
-    check = "if get_i8(buffer, at + 28) != base + at:"
+    check = "if get_i8(buffer, at + PHYSICAL_OFFSET) != base + at:"
     source = textwrap.dedent(inspect.getsource(walk._measure.py_func))
     assert source.count(check) == 1
     scope: dict[str, Any] = dict(vars(walk))
