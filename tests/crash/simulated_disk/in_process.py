@@ -55,7 +55,7 @@ class InProcessWriter:
 
     async def _start(self) -> None:
         self._guard = Guard(None, RateLimits(), None)
-        self._parts = compose(self.settings, self.store, port=0, on_failure=lambda: None)
+        self._parts = compose(self.settings, self.store, port=0, guard=self._guard, on_failure=lambda: None)
         self.commit_log = self._parts.commit_log
         self._service = self._parts.commit_log_service
         self._topics = self._parts.topic_service
