@@ -19,8 +19,8 @@ class TopicQueue(NamedTuple):
     queue_id: int
 
 
-class ReceivedMessage(NamedTuple):
-    """One message, decompressed and extracted from its inner batch.
+class ReceivedMessage:
+    """One message, decompressed and extracted from its inner batch. Equal messages have equal attributes.
 
     message_id     its UNIQ_KEY; without one, its offset message id, followed by -N for message N of an inner batch
     offset_msg_id  offset message id of its record; all messages of an inner batch share it
@@ -28,23 +28,63 @@ class ReceivedMessage(NamedTuple):
     *_ms           epoch milliseconds
     """
 
-    topic: str
-    queue_id: int
-    queue_offset: int
-    body: bytes
-    tag: str | None
-    keys: tuple[str, ...]
-    properties: Mapping[str, str]
-    message_id: str | None
-    offset_msg_id: str | None
-    physical_offset: int
-    store_timestamp_ms: int
-    born_timestamp_ms: int
-    flag: int
-    sys_flag: int
-    reconsume_times: int
-    born_host: str
-    store_host: str
+    __slots__ = (
+        "body",
+        "born_host",
+        "born_timestamp_ms",
+        "flag",
+        "keys",
+        "message_id",
+        "offset_msg_id",
+        "physical_offset",
+        "properties",
+        "queue_id",
+        "queue_offset",
+        "reconsume_times",
+        "store_host",
+        "store_timestamp_ms",
+        "sys_flag",
+        "tag",
+        "topic",
+    )
+
+    def __init__(
+        self,
+        topic: str,
+        queue_id: int,
+        queue_offset: int,
+        body: bytes,
+        tag: str | None,
+        keys: tuple[str, ...],
+        properties: Mapping[str, str],
+        message_id: str | None,
+        offset_msg_id: str | None,
+        physical_offset: int,
+        store_timestamp_ms: int,
+        born_timestamp_ms: int,
+        flag: int,
+        sys_flag: int,
+        reconsume_times: int,
+        born_host: str,
+        store_host: str,
+    ) -> None:
+        self.topic = topic
+        self.queue_id = queue_id
+        self.queue_offset = queue_offset
+        self.body = body
+        self.tag = tag
+        self.keys = keys
+        self.properties = properties
+        self.message_id = message_id
+        self.offset_msg_id = offset_msg_id
+        self.physical_offset = physical_offset
+        self.store_timestamp_ms = store_timestamp_ms
+        self.born_timestamp_ms = born_timestamp_ms
+        self.flag = flag
+        self.sys_flag = sys_flag
+        self.reconsume_times = reconsume_times
+        self.born_host = born_host
+        self.store_host = store_host
 
     @property
     def queue(self) -> TopicQueue:
@@ -58,6 +98,26 @@ class ReceivedMessage(NamedTuple):
     def json(self) -> Any:
         """Return the body's JSON value; raise ValueError if it is not JSON."""
         return orjson.loads(self.body)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the attributes by name."""
+        return {name: getattr(self, name) for name in FIELDS}
+
+    def replace(self, **changes: Any) -> ReceivedMessage:
+        """Return a copy with other values for some attributes."""
+        return ReceivedMessage(**{**self.as_dict(), **changes})
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ReceivedMessage) and self.as_dict() == other.as_dict()
+
+    def __hash__(self) -> int:
+        return hash((self.topic, self.queue_id, self.queue_offset))
+
+    def __repr__(self) -> str:
+        return f"ReceivedMessage({', '.join(f'{name}={value!r}' for name, value in self.as_dict().items())})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ReceivedMessage, tuple(self.as_dict().values())
 
     @classmethod
     def of(cls, queue: TopicQueue, message: Json) -> ReceivedMessage:
@@ -80,6 +140,9 @@ class ReceivedMessage(NamedTuple):
             message["born_host"],
             message["store_host"],
         )
+
+
+FIELDS = tuple(ReceivedMessage.__init__.__annotations__)[:-1]  # the attributes, in the order of the constructor
 
 
 class PulledPage(NamedTuple):

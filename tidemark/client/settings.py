@@ -18,5 +18,5 @@ class ClientSettings(BaseSettings):
     tls_key: str | None = None
     token: SecretStr | None = None
     token_file: str | None = None
-    client_wire: str = "remoting"  # `writer_connection.default_wire` reads the variable directly
+    client_wire: str = "remoting"  # `wire.default_wire` reads the variable directly
     grpc_proxy: bool = False  # `channel.proxy_option` reads the variable directly

@@ -52,13 +52,17 @@ class Exchange:
 
     def refuse(self, error: StoreError) -> None:
         """Answer with the code of *error*, its message as the remark, and its reason and facts as fields."""
-        status = status_of(error)
-        facts = {name: value for name, value in error.facts.items() if value is not None}
-        fields = {REASON: status.reason}
-        if facts:
-            fields[FACTS] = orjson.dumps(facts, default=str).decode()
         remark = " ".join(error.message.split())[:_MOST_REMARK]
-        self.answer(ResponseCode[status.response_code], fields, remark=remark)
+        self.answer(ResponseCode[status_of(error).response_code], refusal_fields(error), remark=remark)
+
+
+def refusal_fields(error: StoreError) -> dict[str, str]:
+    """Return the fields with the reason and the facts of *error*."""
+    facts = {name: value for name, value in error.facts.items() if value is not None}
+    fields = {REASON: status_of(error).reason}
+    if facts:
+        fields[FACTS] = orjson.dumps(facts, default=str).decode()
+    return fields
 
 
 Handler = Callable[[Exchange], Coroutine[Any, Any, None] | None]

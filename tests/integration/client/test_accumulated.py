@@ -9,10 +9,10 @@ import pytest
 from tests.integration.client.stored import records
 from tidemark.client import BATCH_QUEUE, Accumulation, Compression, Producer, decode_unique_key
 from tidemark.errors import InnerBatchIllegalError
+from tidemark.format.compression import decompress
 from tidemark.format.elements import decode_elements
 from tidemark.format.properties import decode_properties
 from tidemark.local.local_stack import LocalStack
-from tidemark.read.messages.body import decompress
 
 pytestmark = pytest.mark.integration
 

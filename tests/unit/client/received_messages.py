@@ -15,7 +15,7 @@ def received(queue_offset: int = 0, *, queue: TopicQueue = ORDERS, **fields: Any
     message = ReceivedMessage(
         *queue, queue_offset, b"x", None, (), {}, None, None, 0, 0, 0, 0, 0, 0, "127.0.0.1:1", "127.0.0.1:2"
     )
-    return message._replace(**fields)
+    return message.replace(**fields)
 
 
 def message_json(queue_offset: int, body: bytes = b"x", **members: Any) -> dict[str, Any]:

@@ -26,7 +26,9 @@ def pulled(
     reader = StoreReader(built.root)
     queue = reader.queue(topic, 0)
     tag_filter = None if tags is None else TagFilter.parse([tags])
-    request = PullRequest(offset, max_messages, max_bytes, tag_filter, whole_records, max_scanned_units)
+    request = PullRequest(
+        offset, max_messages, max_bytes, tag_filter, whole_records, max_scanned_units=max_scanned_units
+    )
     return pull(queue, reader.log, reader.bounds(queue, reader.watermark()), request)
 
 

@@ -24,6 +24,7 @@ from tidemark.client.rest.page import ARROW
 from tidemark.client.rest.query import Query
 from tidemark.client.tracing.spans import record_received
 from tidemark.client.unknown_keywords import suggests_keywords
+from tidemark.client.wire.wire import Wire, checked_wire, default_wire
 from tidemark.errors import OffsetError
 from tidemark.tls.credentials import Credentials
 
@@ -89,6 +90,8 @@ class Consumer:
     max_poll_interval_s    the group removes a member that did not call `poll` for this long
     timeout_s              limit for each wait on the network
     credentials            trusted CA, client certificate and token: see `Credentials`. Default: from the environment
+    wire                   remoting: `poll` gets records in frames over TCP if the service offers that, which is faster;
+                           otherwise, and with grpc, by HTTP. Default: TIDEMARK_CLIENT_WIRE, then remoting
 
     `poll` raises UnavailableError if the service does not answer for a minute, or at once if it has never answered.
     """
@@ -117,6 +120,7 @@ class Consumer:
         max_poll_interval_s: float = 300.0,
         timeout_s: float = 60.0,
         credentials: Credentials | None = None,
+        wire: Wire | None = None,
     ) -> None:
         self._credentials = credentials
         self._group = group
@@ -143,7 +147,15 @@ class Consumer:
         own_topics = frozenset({*names, *(queue.topic for queue in named)})
         self._wanted = _predicate(where, own_topics)
         source = self._source = PullSource(
-            self._query.url, store, tag, max_messages, max_bytes, timeout_s, credentials, own_topics
+            self._query.url,
+            store,
+            tag,
+            max_messages,
+            max_bytes,
+            timeout_s,
+            credentials,
+            own_topics,
+            default_wire() if wire is None else checked_wire(wire),
         )
         self._assigned = _assigned(self._query, names, named, group, membership)
         self._committer = OffsetCommitter(

@@ -160,7 +160,7 @@ class Handling:
             if attempt < self._max_attempts and self._stop.wait(_PAUSE_S):
                 return
         else:
-            last = task._replace(received=task.received._replace(reconsume_times=self._max_attempts - 1))
+            last = task._replace(received=task.received.replace(reconsume_times=self._max_attempts - 1))
             if not self._stored(last, self._send_back.send):
                 return
         self._in_work.finish(task.queue, task.received.queue_offset)

@@ -8,8 +8,12 @@ from pathlib import Path
 
 from tidemark.client.consumer.long_poller import Fetcher
 from tidemark.client.consumer.page_source import Pulls
-from tidemark.client.received_message import TopicQueue
+from tidemark.client.consumer.remoting_pulls import CONNECT_TIMEOUT_S, PullLimits, RemotingPulls
+from tidemark.client.received_message import JSON, TopicQueue
 from tidemark.client.rest.query import Query
+from tidemark.client.wire.frame_socket import FrameSocket
+from tidemark.client.wire.wire import Wire
+from tidemark.errors import StoreError
 from tidemark.tls.credentials import Credentials
 
 _LONG_POLL_MS = 15_000
@@ -22,6 +26,7 @@ class PullSource:
 
     store   a directory on this host, read instead of the service at *url*
     tag     one tag or several; None for all messages
+    wire    remoting: pull messages in remoting frames if the service offers them; grpc: by HTTP only
     topics  topics to which *tag* applies. Messages of other topics are retries, which have passed the filter before or
             belong to other members of the group
     """
@@ -34,10 +39,14 @@ class PullSource:
     timeout_s: float
     credentials: Credentials | None
     topics: frozenset[str]
+    wire: Wire = "remoting"
 
     def open(self, accept: str) -> Pulls:
         """Open pulls with answers in the form *accept*."""
         if self.store is None:
+            pulls = self._open_remoting() if accept == JSON and self.wire == "remoting" else None
+            if pulls is not None:
+                return pulls
             limits = {"max_messages": self.max_messages, "max_bytes": self.max_bytes}
             return Fetcher(
                 self.url,
@@ -53,8 +62,36 @@ class PullSource:
             Path(self.store),
             max_messages=self.max_messages,
             max_bytes=self.max_bytes or _MAX_BYTES,
-            tags=[self.tag] if isinstance(self.tag, str) else list(self.tag or ()),
+            tags=self._tags,
             tagged_topics=self.topics,
+        )
+
+    @property
+    def _tags(self) -> list[str]:
+        return [self.tag] if isinstance(self.tag, str) else list(self.tag or ())
+
+    def _open_remoting(self) -> Pulls | None:
+        """Return pulls in remoting frames; None if the service does not offer them, or not at an address in reach."""
+        credentials = self.credentials or Credentials.from_environment()
+        is_tls = self.url.startswith("https:")
+        query = Query(self.url, timeout_s=min(self.timeout_s, CONNECT_TIMEOUT_S), credentials=self.credentials)
+        try:
+            address = query.watermark().get("remoting_address")
+            if not address:
+                return None
+            connection = FrameSocket.connect(address, credentials, is_tls=is_tls, timeout_s=CONNECT_TIMEOUT_S)
+        except (OSError, ValueError, StoreError):
+            return None
+        finally:
+            query.close()
+        return RemotingPulls(
+            address,
+            is_tls=is_tls,
+            credentials=credentials,
+            limits=PullLimits(self.max_messages, self.max_bytes or _MAX_BYTES),
+            tags=self._tags,
+            tagged_topics=self.topics,
+            connection=connection,
         )
 
     def stored_end(self, queue: TopicQueue) -> int:

@@ -57,11 +57,11 @@ def as_first_sent(message: ReceivedMessage) -> ReceivedMessage:
     topic = origin_topic(message)
     if is_retry(message):
         properties = without(message.properties, way_to(topic))
-        return message._replace(topic=topic, message_id=origin_message_id(message), properties=properties)
+        return message.replace(topic=topic, message_id=origin_message_id(message), properties=properties)
     carried = message.properties.keys() & (way_to(topic) - STORES_OWN)
     if not carried or topic.startswith(DEAD_LETTER_PREFIX):
         return message
-    return message._replace(properties=without(message.properties, frozenset(carried)))
+    return message.replace(properties=without(message.properties, frozenset(carried)))
 
 
 def way_to(topic: str) -> frozenset[str]:

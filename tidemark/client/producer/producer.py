@@ -35,7 +35,7 @@ from tidemark.client.validation import require_body, require_sendable_topic
 from tidemark.client.wire.channel import default_address
 from tidemark.client.wire.pending_batches import PendingLimits
 from tidemark.client.wire.topic_admin import Topics
-from tidemark.client.wire.writer_connection import Wire, checked_wire, default_wire
+from tidemark.client.wire.wire import Wire, checked_wire, default_wire
 from tidemark.errors import StoreError
 from tidemark.format.primitives import MAX_MESSAGE_SIZE_BYTES
 from tidemark.tls.credentials import Credentials

@@ -8,7 +8,7 @@ from typing import TypedDict
 from tidemark.client.producer.accumulator import Accumulation
 from tidemark.client.producer.compression import Compression
 from tidemark.client.producer.send_hooks import Hooks
-from tidemark.client.wire.writer_connection import Wire
+from tidemark.client.wire.wire import Wire
 from tidemark.tls.credentials import Credentials
 
 

@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from tidemark.client.producer.topic_routes import Routes
 from tidemark.client.producer.writer_addresses import WriterList
 from tidemark.client.wire.pending_batches import PendingLimits
-from tidemark.client.wire.writer_connection import Wire, WriterLink
+from tidemark.client.wire.wire import Wire
+from tidemark.client.wire.writer_connection import WriterLink
 from tidemark.errors import ArgumentIllegalError
 from tidemark.tls.credentials import Credentials
 

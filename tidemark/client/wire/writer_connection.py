@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import time
-from typing import Literal
 
 import grpc
 
@@ -19,9 +17,9 @@ from tidemark.client.wire.pending_batches import PendingLimits
 from tidemark.client.wire.remoting_stream import RemotingStream
 from tidemark.client.wire.topic_admin import Topics
 from tidemark.client.wire.unary_call import call_writer
+from tidemark.client.wire.wire import Wire
 from tidemark.client.wire.writer_latency import Latency
 from tidemark.errors import (
-    ArgumentIllegalError,
     MessageSizeExceededError,
     StoreError,
     TlsFilesError,
@@ -33,22 +31,7 @@ from tidemark.v1 import commit_log_pb2, topics_pb2
 from tidemark.v1.commit_log_pb2_grpc import CommitLogServiceStub
 from tidemark.v1.topics_pb2_grpc import TopicServiceStub
 
-Wire = Literal["remoting", "grpc"]
 _UNREACHED_S = 30.0  # until the next try to connect to an offered address that could not be reached
-
-
-def default_wire() -> Wire:
-    """Return TIDEMARK_CLIENT_WIRE, or its default, remoting. Raises ArgumentIllegalError for another value."""
-    return checked_wire(os.environ.get("TIDEMARK_CLIENT_WIRE") or "remoting", "TIDEMARK_CLIENT_WIRE")
-
-
-def checked_wire(value: str, name: str = "wire") -> Wire:
-    """Return *value* if it is a wire. Raises ArgumentIllegalError."""
-    if value == "remoting":
-        return "remoting"
-    if value == "grpc":
-        return "grpc"
-    raise ArgumentIllegalError(f"{name} is {value!r}: give remoting or grpc", argument="wire")
 
 
 class WriterLink:

@@ -5,16 +5,12 @@ from __future__ import annotations
 import binascii
 import contextlib
 import enum
-import zlib
 from typing import Any
 
 import orjson
-import pyarrow as pa
 
+from tidemark.format.compression import decompress
 from tidemark.format.json_text import is_too_deep
-from tidemark.format.sys_flag import LZ4, UNTYPED, ZLIB, ZSTD, SysFlag
-
-MAX_DECOMPRESSED_BYTES = 64 << 20
 
 
 class BodyEncoding(enum.Enum):
@@ -24,23 +20,6 @@ class BodyEncoding(enum.Enum):
     UTF8 = "utf8"  # text
     JSON = "json"  # a JSON value, inlined unchanged; text if common parsers could not read it
     AUTO = "auto"  # text if it is valid UTF-8
-
-
-def decompress(body: bytes, sys_flag: int) -> bytes | None:
-    """Return the original body; None if the type is unknown, the data is damaged, or it exceeds 64 MiB."""
-    kind = sys_flag & SysFlag.COMPRESSION_TYPE
-    try:
-        if kind in (ZLIB, UNTYPED):
-            inflater = zlib.decompressobj()
-            original = inflater.decompress(body, MAX_DECOMPRESSED_BYTES)
-            return original if inflater.eof else None
-        if kind in (LZ4, ZSTD):
-            with pa.CompressedInputStream(pa.BufferReader(body), "lz4" if kind == LZ4 else "zstd") as stream:
-                original = stream.read(MAX_DECOMPRESSED_BYTES + 1)
-            return original if len(original) <= MAX_DECOMPRESSED_BYTES else None
-    except (zlib.error, OSError):
-        pass
-    return None
 
 
 class AnswerFullError(Exception):

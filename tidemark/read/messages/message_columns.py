@@ -15,13 +15,14 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from tidemark.format import message
+from tidemark.format.compression import decompress
 from tidemark.format.dispatch_request import U8Array
 from tidemark.format.message import MessageArray, MessageFacts, NumberColumns, number_columns
 from tidemark.format.properties import split_keys
 from tidemark.format.sys_flag import SysFlag
 from tidemark.read.buffers import POOL
 from tidemark.read.cached import require_thread
-from tidemark.read.messages.body import BodyRoom, decompress
+from tidemark.read.messages.body import BodyRoom
 from tidemark.read.messages.message_rows import host_text
 from tidemark.read.messages.stream_pieces import StreamPieces
 from tidemark.read.pull import PulledPart

@@ -10,12 +10,13 @@ from __future__ import annotations
 import functools
 from typing import Any
 
+from tidemark.format.compression import decompress
 from tidemark.format.dispatch_request import U8Array
 from tidemark.format.host import decode_host
 from tidemark.format.message import MessageArray
 from tidemark.format.properties import KEYS, TAGS, UNIQ_KEY, WAIT, decode_properties, split_keys
 from tidemark.format.sys_flag import INNER_BATCH_FLAGS, SysFlag
-from tidemark.read.messages.body import BodyEncoding, BodyRoom, decompress, encode_body
+from tidemark.read.messages.body import BodyEncoding, BodyRoom, encode_body
 from tidemark.read.pull import PulledPart
 from tidemark.read.records import Records
 

@@ -57,6 +57,11 @@ class QueryRemoting(Collector):
         self.server = RemotingServer(settings.connection_limits, state.guard, state.tls, on_lost=self._requests.lost)
         self._expiring: asyncio.Task[None] | None = None
 
+    @property
+    def address(self) -> str | None:
+        """Host and port for clients."""
+        return self._state.settings.route_addresses(query_port=self.server.port).query
+
     async def start(self) -> None:
         """Bind the address and accept connections. Raises OSError."""
         await self.server.bind(self._state.settings.query_remoting_listen)

@@ -9,6 +9,8 @@ import time
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import orjson
+
 from tidemark.access.right import READING, Action, on_group, on_topic
 from tidemark.errors import OffsetOutOfRangeError, OffsetTooSmallError, QueueIllegalError, TopicForbiddenError
 from tidemark.read.pull import PullStatus
@@ -24,13 +26,14 @@ from tidemark.remoting.pulling import (
     PullMessageRequest,
     parse_tags,
 )
+from tidemark.remoting.refusal import SKIPPED
 from tidemark.remoting.routes import PERM_READ
 from tidemark.remoting_server.client_groups import ClientGroups
-from tidemark.remoting_server.exchange import Exchange, Handler
+from tidemark.remoting_server.exchange import Exchange, Handler, refusal_fields
 from tidemark.remoting_server.refusals import NO_SQL
 
 from ..groups.consumer_offsets import ConsumerOffset
-from ..pull.pull_response import PullAnswerer
+from ..pull.pull_response import PullAnswerer, skipped_json
 from ..pull.pulled import AnswerLimits, Pulled
 from ..pull.queue_pull import QueuePull
 from ..pull.single_pull import Puller, Ready
@@ -40,6 +43,7 @@ from .offset_commits import OffsetCommits
 if TYPE_CHECKING:
     from ..pull.pull_spans import PullSpans
 
+_MOST_SKIPPED = 20
 _DEFAULT_BYTES = 256 << 10  # Go's client names no limit
 _FOUND, _NOT_FOUND = ResponseCode.SUCCESS, ResponseCode.PULL_NOT_FOUND
 _RETRY_NOW, _MOVED = ResponseCode.PULL_RETRY_IMMEDIATELY, ResponseCode.PULL_OFFSET_MOVED
@@ -52,6 +56,7 @@ class _Page(NamedTuple):
     answer: PullMessageAnswer
     status: PullStatus
     parts: list[Buffer]
+    own_fields: dict[str, str]  # for Tidemark's own clients
 
 
 class _Refusal(NamedTuple):
@@ -138,7 +143,9 @@ class PullRequests:
             parts: list[Buffer] = list(answerer.records(pulled)) if code is _FOUND else []
             bounds = pulled.result.bounds
             answer = PullMessageAnswer(pulled.result.next_offset, max(bounds.min_offset, 0), max(bounds.max_offset, 0))
-            return _Page(code, answer, pulled.result.status, parts)
+            skipped = pulled.result.skipped[:_MOST_SKIPPED]
+            own = {SKIPPED: orjson.dumps(skipped_json(skipped)).decode()} if skipped else {}
+            return _Page(code, answer, pulled.result.status, parts, own)
 
         make = make_page if self._spans is None else self._spans.around(make_page, asked.topic, asked.queue_id)
 
@@ -149,7 +156,8 @@ class PullRequests:
             page = await Puller(state, pull, wait, is_worth_waiting=_is_worth_waiting).run(make)
         except (OffsetTooSmallError, OffsetOutOfRangeError) as error:
             page = _moved(error)
-        exchange.answer_parts(page.code, PULL_ANSWER.write(page.answer), page.parts, remark=page.status.value)
+        fields = PULL_ANSWER.write(page.answer) | page.own_fields
+        exchange.answer_parts(page.code, fields, page.parts, remark=page.status.value)
 
     def _limits(self, asked: PullMessageRequest, tags: TagFilter | None) -> AnswerLimits:
         settings = self._state.settings
@@ -191,4 +199,4 @@ def _code_of(pulled: Pulled, offset: int) -> ResponseCode:
 def _moved(error: OffsetTooSmallError | OffsetOutOfRangeError) -> _Page:
     facts: dict[str, Any] = error.facts
     answer = PullMessageAnswer(facts["next_offset"], facts["min_offset"], facts["max_offset"])
-    return _Page(_MOVED, answer, PullStatus(facts["pull_status"]), [])
+    return _Page(_MOVED, answer, PullStatus(facts["pull_status"]), [], refusal_fields(error))

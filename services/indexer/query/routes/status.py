@@ -29,7 +29,10 @@ _PROBLEM: dict[str, Any] = {"model": ProblemAnswer}
 
 @router.get("/v1/watermark", summary="The watermark", response_model=WatermarkDetailAnswer, dependencies=_STRICT)
 async def get_watermark(request: Request) -> Response:
-    """Return the watermark, the committed offset, and the lag between them in bytes."""
+    """Return the watermark, the committed offset, and the lag between them in bytes.
+
+    `remoting_address` is the host and port from which RocketMQ's clients read; null: none.
+    """
     state = state_of(request)
     watermark = state.store.watermark()
     return json_response(
@@ -37,6 +40,7 @@ async def get_watermark(request: Request) -> Response:
             "store": state.settings.store_name,
             **position_json(watermark),
             "published_age_ms": published_age_ms(watermark),
+            "remoting_address": None if state.remoting is None else state.remoting.address,
         }
     )
 

@@ -298,6 +298,7 @@ class WatermarkDetailAnswer(BaseModel):
     committed_offset: int
     lag_bytes: int
     published_age_ms: int | None
+    remoting_address: str | None
 
 
 class ProblemAnswer(BaseModel):

@@ -32,8 +32,12 @@ from .writer_client import WriterForward
 _log = structlog.get_logger()
 
 
-class RemotingStop(Protocol):
-    """The server for RocketMQ's clients, as the stop of the service uses it."""
+class RemotingDoor(Protocol):
+    """The server for RocketMQ's clients, as other parts of the service use it."""
+
+    @property
+    def address(self) -> str | None:
+        """Host and port for clients."""
 
     def refuse_new(self) -> None:
         """Refuse new requests."""
@@ -52,7 +56,7 @@ class ServiceState:
         self.guard = guard or Guard(None, RateLimits(), None)
         self.is_draining = False  # True after a stop signal: /readyz then answers 503
         self.tls = tls
-        self.remoting: RemotingStop | None = None  # the server for RocketMQ's clients, if there is one
+        self.remoting: RemotingDoor | None = None  # the server for RocketMQ's clients, if there is one
         self.store = StoreReader(
             settings.store_root,
             state=settings.state_root,

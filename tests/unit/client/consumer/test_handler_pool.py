@@ -133,7 +133,7 @@ def test_a_message_that_dead_letters_refuse_too_is_skipped_with_an_error(
 
 
 def test_a_retry_of_a_foreign_topic_is_forwarded_and_not_handled() -> None:
-    retry = MESSAGE._replace(topic="%RETRY%g", properties={"RETRY_TOPIC": "returns"})
+    retry = MESSAGE.replace(topic="%RETRY%g", properties={"RETRY_TOPIC": "returns"})
     handled: list[ReceivedMessage] = []
     handling, send_back = handle(handled.append, message=retry, topics=frozenset({"orders"}))
     send_back.forward.assert_called_once_with(retry)
@@ -141,7 +141,7 @@ def test_a_retry_of_a_foreign_topic_is_forwarded_and_not_handled() -> None:
 
 
 def test_a_retry_of_its_own_topic_is_handled() -> None:
-    retry = MESSAGE._replace(topic="%RETRY%g", properties={"RETRY_TOPIC": "orders"})
+    retry = MESSAGE.replace(topic="%RETRY%g", properties={"RETRY_TOPIC": "orders"})
     handled: list[ReceivedMessage] = []
     _, send_back = handle(handled.append, message=retry, topics=frozenset({"orders"}))
     send_back.forward.assert_not_called()

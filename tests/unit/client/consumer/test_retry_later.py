@@ -16,7 +16,7 @@ def received(**changes: Any) -> ReceivedMessage:
     message = ReceivedMessage(
         "orders", 0, 7, b"body", "T", ("k",), {}, "id", "place", 700, 1_000, 0, 3, 0, 0, "127.0.0.1:1", "127.0.0.1:2"
     )
-    return message._replace(**changes)
+    return message.replace(**changes)
 
 
 class Stored:

@@ -8,8 +8,8 @@ import pytest
 
 from tests.unit.client.fake_writer import FakeWriter
 from tidemark.client import Accumulation, Compression, Message, Producer
+from tidemark.format.compression import decompress
 from tidemark.format.elements import decode_elements
-from tidemark.read.messages.body import decompress
 
 TEXT = b"the same words again and again " * 300
 
