@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import enum
 import struct
 from typing import NamedTuple
 
@@ -18,31 +17,8 @@ from tidemark.format.kernels import batch as kernel
 from tidemark.format.kernels.properties import N_NAMES
 from tidemark.format.primitives import MAX_PROPERTIES_SIZE_BYTES
 
+_SIZE = struct.Struct(">i")
 _KEY_OVERHEAD = 31  # separator before, UNIQ_KEY, U+0001, number sign, 19 digits, U+0002
-
-
-class Fact(enum.IntEnum):
-    """Result fields of `scan`; -1 if the element of an `*_AT` does not exist."""
-
-    COUNT = kernel.COUNT
-    FAULT = kernel.FAULT
-    FAULT_AT = kernel.FAULT_AT
-    PARTS_SIZE = kernel.PARTS_SIZE
-    MAX_ELEMENT_PARTS = kernel.MAX_ELEMENT_PARTS
-    EMPTY_BODY_AT = kernel.EMPTY_BODY_AT
-    DELAY_AT = kernel.DELAY_AT
-    INNER_AT = kernel.INNER_AT
-    TRANSACTION_AT = kernel.TRANSACTION_AT
-    WAITING = kernel.WAITING
-    NOT_WAITING = kernel.NOT_WAITING
-    UNIQUE_KEY_AT = kernel.UNIQUE_KEY_AT
-    UNIQUE_KEY_LENGTH = kernel.UNIQUE_KEY_LENGTH
-    KEYS_AT = kernel.KEYS_AT
-    KEYS_LENGTH = kernel.KEYS_LENGTH
-    FIRST_PROPERTIES_LENGTH = kernel.FIRST_PROPERTIES_LENGTH
-    CRC_AT = kernel.CRC_AT
-    WITHOUT_UNIQUE_KEY = kernel.WITHOUT_UNIQUE_KEY
-    UNFINDABLE_AT = kernel.UNFINDABLE_AT
 
 
 class BatchFacts(NamedTuple):
@@ -71,42 +47,43 @@ def scan(wire: bytes | U8Array) -> BatchFacts:
     Raises BatchMalformedError (fact: at, the byte where the malformed element starts).
     """
     buffer = np.frombuffer(wire, np.uint8) if isinstance(wire, bytes) else wire
-    facts = np.empty(kernel.N_FACTS, np.int64)
-    kernel.scan_batch(buffer, np.empty((N_NAMES, 2), np.int64), facts)
-    if facts[Fact.FAULT]:
-        raise BatchMalformedError(
-            f"the bytes are not a wire batch: byte {facts[Fact.FAULT_AT]} starts no valid element",
-            at=int(facts[Fact.FAULT_AT]),
-        )
-
-    def text(at: Fact, length: Fact) -> bytes:
-        return buffer[facts[at] : facts[at] + facts[length]].tobytes()
-
-    def number(fact: Fact) -> int | None:
-        return None if facts[fact] < 0 else int(facts[fact])
-
+    result = np.empty(kernel.N_FACTS, np.int64)
+    kernel.scan_batch(buffer, np.empty((N_NAMES, 2), np.int64), result)
+    facts: list[int] = result.tolist()  # each access to an element of an array costs more than the whole loop
+    if facts[kernel.FAULT]:
+        at = facts[kernel.FAULT_AT]
+        raise BatchMalformedError(f"the bytes are not a wire batch: byte {at} starts no valid element", at=at)
+    data = buffer.data
     first_properties = b""
-    if facts[Fact.COUNT]:
-        first_length = int(facts[Fact.FIRST_PROPERTIES_LENGTH])
-        (size,) = struct.unpack(">i", buffer[:4].tobytes())
-        first_properties = buffer[size - first_length : size].tobytes()
+    if facts[kernel.COUNT]:
+        (size,) = _SIZE.unpack_from(data)
+        first_properties = bytes(data[size - facts[kernel.FIRST_PROPERTIES_LENGTH] : size])
     return BatchFacts(
-        count=int(facts[Fact.COUNT]),
-        parts_size=int(facts[Fact.PARTS_SIZE]),
-        max_element_parts=int(facts[Fact.MAX_ELEMENT_PARTS]),
-        empty_body_at=number(Fact.EMPTY_BODY_AT),
-        delay_at=number(Fact.DELAY_AT),
-        inner_at=number(Fact.INNER_AT),
-        transaction_at=number(Fact.TRANSACTION_AT),
-        waiting=int(facts[Fact.WAITING]),
-        not_waiting=int(facts[Fact.NOT_WAITING]),
-        crc_at=number(Fact.CRC_AT),
-        unique_key=text(Fact.UNIQUE_KEY_AT, Fact.UNIQUE_KEY_LENGTH),
-        keys=text(Fact.KEYS_AT, Fact.KEYS_LENGTH),
-        first_properties=first_properties,
-        unfindable_at=number(Fact.UNFINDABLE_AT),
-        without_unique_key=int(facts[Fact.WITHOUT_UNIQUE_KEY]),
+        facts[kernel.COUNT],
+        facts[kernel.PARTS_SIZE],
+        facts[kernel.MAX_ELEMENT_PARTS],
+        _element(facts[kernel.EMPTY_BODY_AT]),
+        _element(facts[kernel.DELAY_AT]),
+        _element(facts[kernel.INNER_AT]),
+        _element(facts[kernel.TRANSACTION_AT]),
+        facts[kernel.WAITING],
+        facts[kernel.NOT_WAITING],
+        _element(facts[kernel.CRC_AT]),
+        _text(data, facts[kernel.UNIQUE_KEY_AT], facts[kernel.UNIQUE_KEY_LENGTH]),
+        _text(data, facts[kernel.KEYS_AT], facts[kernel.KEYS_LENGTH]),
+        first_properties,
+        _element(facts[kernel.UNFINDABLE_AT]),
+        facts[kernel.WITHOUT_UNIQUE_KEY],
     )
+
+
+def _element(number: int) -> int | None:
+    """Return the number of an element; None for -1, if there is no such element."""
+    return None if number < 0 else number
+
+
+def _text(data: memoryview, at: int, length: int) -> bytes:
+    return bytes(data[at : at + length])
 
 
 def add_unique_keys(wire: U8Array, count: int, first_key: bytes) -> U8Array:

@@ -259,7 +259,8 @@ def _waits_for_flush(request: AppendBatchRequest, facts: BatchFacts) -> bool:
     Raises ArgumentIllegalError if the messages of the batch differ.
     """
     waiting = facts.waiting
-    if is_java_true(request.properties.get(WAIT, "true")):
+    properties = request.properties
+    if not properties or is_java_true(properties.get(WAIT, "true")):
         waiting = facts.count - facts.not_waiting
     if 0 < waiting < facts.count:
         raise ArgumentIllegalError(

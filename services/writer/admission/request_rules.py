@@ -30,6 +30,9 @@ from tidemark.v1.commit_log_pb2 import AppendBatchRequest
 from ..batch.delayed_message import require_no_timer
 
 _MAX_REQUEST_ID_LENGTH = 255
+# integers, because & of an IntFlag takes longer than all other checks
+_INNER_BATCH_FLAGS, _INNER_BATCH = int(INNER_BATCH_FLAGS), int(SysFlag.INNER_BATCH)
+_COMPRESSED, _TRANSACTION_MASK = int(SysFlag.COMPRESSED), int(TRANSACTION_MASK)
 
 
 def check_request(request: AppendBatchRequest, config: TopicConfig) -> None:
@@ -78,23 +81,31 @@ def _check_wrapper(request: AppendBatchRequest, config: TopicConfig) -> None:
         raise ArgumentIllegalError(
             f"reconsume_times is {request.reconsume_times}, and must be at least 0", argument="reconsume_times"
         )
+    request_id = request.request_id
+    if request_id:
+        require_writable({UNIQ_KEY: request_id})
+    if len(request_id) > _MAX_REQUEST_ID_LENGTH:
+        raise PropertiesIllegalError(
+            f"request_id has {len(request_id):,} characters, and the limit is {_MAX_REQUEST_ID_LENGTH}",
+            limit=_MAX_REQUEST_ID_LENGTH,
+        )
+    if request.sys_flag & _TRANSACTION_MASK:
+        raise BatchTransactionError(
+            f"sys_flag {request.sys_flag} has transaction bits ({_TRANSACTION_MASK}), and this store does not support "
+            "transactional messages: clear them",
+            sys_flag=request.sys_flag,
+        )
+    if properties:
+        _check_properties(request, config)
+    _check_inner(request, config)
+
+
+def _check_properties(request: AppendBatchRequest, config: TopicConfig) -> None:
+    properties = request.properties
     require_writable(properties)
     if PROPERTY_CRC in properties:
         raise PropertiesIllegalError(
             f"the request has the property {PROPERTY_CRC}, which only the store may set: leave it out"
-        )
-    request_id = {UNIQ_KEY: request.request_id} if request.request_id else {}
-    require_writable(request_id)
-    if len(request.request_id) > _MAX_REQUEST_ID_LENGTH:
-        raise PropertiesIllegalError(
-            f"request_id has {len(request.request_id):,} characters, and the limit is {_MAX_REQUEST_ID_LENGTH}",
-            limit=_MAX_REQUEST_ID_LENGTH,
-        )
-    if request.sys_flag & TRANSACTION_MASK:
-        raise BatchTransactionError(
-            f"sys_flag {request.sys_flag} has transaction bits ({TRANSACTION_MASK}), and this store does not support "
-            "transactional messages: clear them",
-            sys_flag=request.sys_flag,
         )
     if not is_retry(request):
         if is_transactional(properties):
@@ -106,7 +117,16 @@ def _check_wrapper(request: AppendBatchRequest, config: TopicConfig) -> None:
             "send its messages one by one",
             name=DELAY,
         )
-    _check_inner(request, config)
+    if INNER_MULTI_DISPATCH in properties:
+        raise InnerBatchIllegalError(
+            f"a batch cannot be dispatched to several queues: leave out the property {INNER_MULTI_DISPATCH}"
+        )
+    if INNER_NUM in properties and not request.sys_flag & _INNER_BATCH:
+        raise InnerBatchIllegalError(
+            f"the request has the property INNER_NUM, but sys_flag {request.sys_flag} lacks the inner batch bit "
+            f"({_INNER_BATCH})",
+            sys_flag=request.sys_flag,
+        )
 
 
 def is_retry(request: AppendBatchRequest) -> bool:
@@ -138,25 +158,14 @@ def is_single(request: AppendBatchRequest, config: TopicConfig) -> bool:
 
 
 def _check_inner(request: AppendBatchRequest, config: TopicConfig) -> None:
-    flags = request.sys_flag & INNER_BATCH_FLAGS
-    if INNER_NUM in request.properties and not flags & SysFlag.INNER_BATCH:
+    sys_flag = request.sys_flag
+    if sys_flag & _INNER_BATCH_FLAGS and not config.is_batch:
         raise InnerBatchIllegalError(
-            f"the request has the property INNER_NUM, but sys_flag {request.sys_flag} lacks the inner batch bit "
-            f"({int(SysFlag.INNER_BATCH)})",
-            sys_flag=request.sys_flag,
-        )
-    if INNER_MULTI_DISPATCH in request.properties:
-        raise InnerBatchIllegalError(
-            f"a batch cannot be dispatched to several queues: leave out the property {INNER_MULTI_DISPATCH}"
-        )
-    if flags and not config.is_batch:
-        raise InnerBatchIllegalError(
-            f"sys_flag {request.sys_flag} marks an inner batch, but topic {config.name} does not have queue.type "
-            "BatchCQ",
+            f"sys_flag {sys_flag} marks an inner batch, but topic {config.name} does not have queue.type BatchCQ",
             topic=config.name,
         )
-    if config.is_batch and request.sys_flag & SysFlag.COMPRESSED:
+    if sys_flag & _COMPRESSED and config.is_batch:
         raise InnerBatchIllegalError(
-            f"sys_flag {request.sys_flag} marks a compressed body, and an inner batch cannot be compressed",
-            sys_flag=request.sys_flag,
+            f"sys_flag {sys_flag} marks a compressed body, and an inner batch cannot be compressed",
+            sys_flag=sys_flag,
         )
