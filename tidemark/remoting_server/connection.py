@@ -40,6 +40,9 @@ class Owner(Protocol):
     def refused(self, address: str, reason: str, **facts: object) -> None:
         """Report a connection that is closed without an answer."""
 
+    def buffer_changed(self, change: int) -> None:
+        """Note that a connection keeps *change* more bytes of an incomplete frame, or fewer."""
+
     def handle(self, connection: Connection, frame: Frame) -> Coroutine[Any, Any, None] | None:
         """Answer a request, at once or in the returned coroutine. It must not raise."""
 
@@ -58,6 +61,7 @@ class Connection(asyncio.Protocol):
         self._limits = owner.limits
         self._transport: asyncio.Transport
         self._buffer = bytearray()  # the start of a frame whose rest has not arrived
+        self._reported_bytes = 0  # of the buffer, to the owner
         self._incomplete_since_s: float | None = None
         self._unanswered = 0
         self._unsent: list[Buffer] = []
@@ -95,31 +99,50 @@ class Connection(asyncio.Protocol):
         for task in list(self._tasks):
             task.cancel()
         self._unsent.clear()
+        self._drop_buffer()
         self._owner.remove(self)
 
     def data_received(self, data: bytes) -> None:
         """Handle the whole frames in *data* and in the bytes before it."""
         self.last_read_s = self._loop.time()
         try:
-            if self._buffer:
-                self._buffer += data
-                _, end = split(self._buffer, limit=self._limits.frame_bytes)
-                if not end:
-                    return
-                data = bytes(memoryview(self._buffer)[:end])
-                del self._buffer[:end]
-            frames, end = split(data, limit=self._limits.frame_bytes)
-            view = memoryview(data)
-            for start, stop in frames:
-                self._handle(decode(view[start:stop]))
-            if end < len(data):
-                self._buffer += view[end:]
+            is_complete = self._handle_frames(data)
         except FrameIllegalError as error:
             self._owner.refused(self.address, str(error.facts["reason"]), message=error.message)
+            self._drop_buffer()
             self._flush()
             self._transport.close()
             return
-        self._incomplete_since_s = self.last_read_s if self._buffer else None
+        if is_complete:
+            self._incomplete_since_s = self.last_read_s if self._buffer else None
+        self._report_buffer()
+
+    def _handle_frames(self, data: bytes) -> bool:
+        """Handle the whole frames and keep the rest; return False if no frame is whole."""
+        if self._buffer:
+            self._buffer += data
+            _, end = split(self._buffer, limit=self._limits.frame_bytes)
+            if not end:
+                return False
+            data = bytes(memoryview(self._buffer)[:end])
+            del self._buffer[:end]
+        frames, end = split(data, limit=self._limits.frame_bytes)
+        view = memoryview(data)
+        for start, stop in frames:
+            self._handle(decode(view[start:stop]))
+        if end < len(data):
+            self._buffer += view[end:]
+        return True
+
+    def _report_buffer(self) -> None:
+        change = len(self._buffer) - self._reported_bytes
+        if change:
+            self._reported_bytes += change
+            self._owner.buffer_changed(change)
+
+    def _drop_buffer(self) -> None:
+        self._buffer = bytearray()
+        self._report_buffer()
 
     def eof_received(self) -> bool:
         """Close the connection."""
@@ -195,6 +218,11 @@ class Connection(asyncio.Protocol):
     # -- the server's calls ---------------------------------------------------------------------------------------
 
     @property
+    def incomplete_bytes(self) -> int:
+        """Number of received bytes of an incomplete frame."""
+        return len(self._buffer)
+
+    @property
     def is_idle(self) -> bool:
         """True if no request is in work."""
         return not self._unanswered and not self._unsent
@@ -223,6 +251,7 @@ class Connection(asyncio.Protocol):
 
     def abort(self) -> None:
         """Close at once and drop the data in the kernel's send buffer."""
+        self._drop_buffer()
         abort(self._transport)
 
 

@@ -55,6 +55,7 @@ class RemotingServer:
         self._handshakes: set[TlsDoor] = set()
         self._server: asyncio.Server
         self._scanning: asyncio.Task[None] | None = None
+        self._incomplete_bytes = 0
         self._logged: dict[tuple[str, str], float] = {}
 
     @property
@@ -132,6 +133,14 @@ class RemotingServer:
             self._logged.clear()
         self._logged[address, reason] = now
         log.warning("remoting_connection_refused", address=address, reason=reason, **facts)
+
+    def buffer_changed(self, change: int) -> None:
+        """Note *change* bytes of incomplete frames; above the limit, cut the connection with the most of them."""
+        self._incomplete_bytes += change
+        while self._incomplete_bytes > self.limits.incomplete_bytes:
+            largest = max(self._connections, key=lambda connection: connection.incomplete_bytes)
+            self.refused(largest.address, "INCOMPLETE_FRAMES_EXCEEDED", bytes=largest.incomplete_bytes)
+            largest.abort()
 
     async def _scan(self) -> None:
         """Cut connections that are silent, send half of a frame, or do not take their answers."""

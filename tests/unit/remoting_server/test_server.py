@@ -9,6 +9,7 @@ import socket
 import pytest
 from structlog.testing import capture_logs
 
+from tests.unit.remoting.frames import frame_bytes
 from tests.unit.remoting_server import served as helpers
 from tests.unit.remoting_server.served import ECHO, LIMITS, advance, anyone, run, serving, until
 from tests.unit.remoting_server.test_connection import WAIT, Waiting, frames
@@ -86,6 +87,36 @@ def test_overdue_connections_are_cut(data: bytes, reason: str) -> None:
             assert (await kept.call(ECHO)).code == 0
             with contextlib.suppress(ConnectionError):
                 assert await client.is_closed()
+
+    run(test)
+
+
+def test_incomplete_frames_of_all_connections_are_limited() -> None:
+    """The connection with the largest one is cut: strangers could otherwise fill the memory."""
+
+    async def test() -> None:
+        async with serving(incomplete_bytes=100_000) as served:
+            small, large, other = await served.connected(3)
+            data = frame_bytes(b'{"code":7,"opaque":5}', bytes(70_000))
+            await small.send_bytes(data[:20_000])
+            await large.send_bytes(data[:60_000])
+            await until(lambda: served.server._incomplete_bytes == 80_000)
+            with capture_logs() as events:
+                await other.send_bytes(data[:30_000])
+                await until(lambda: served.server.connections == 2)
+            assert [(event["reason"], event["bytes"]) for event in events] == [("INCOMPLETE_FRAMES_EXCEEDED", 60_000)]
+            for client, sent in ((small, 20_000), (other, 30_000)):
+                await client.send_bytes(data[sent:])
+                assert (await client.receive()).opaque == 5
+            assert served.server._incomplete_bytes == 0
+            await small.send_bytes(data[:10])
+            await other.send_bytes(data[:10] + b"\xff" * 9)
+            await until(lambda: served.server._incomplete_bytes == 29)
+            small.writer.close()
+            await until(lambda: served.server._incomplete_bytes == 19)
+            await other.send_bytes(data[19:] + b"\xff" * 9)
+            await until(lambda: served.server.connections == 0)
+            assert served.server._incomplete_bytes == 0
 
     run(test)
 

@@ -65,11 +65,12 @@ def test_limits_are_in_seconds() -> None:
         remoting_write_timeout_ms=500,
         remoting_max_in_flight=6,
         remoting_max_unsent_bytes=2_048,
+        remoting_max_incomplete_bytes=70_000,
     ).connection_limits
-    assert limits == (1, 4_096, 0.25, 1.5, 0.5, 6, 2_048)
+    assert limits == (1, 4_096, 0.25, 1.5, 0.5, 6, 2_048, 70_000)
 
 
 def test_default_limits_are_those_of_the_documentation() -> None:
-    assert RemotingSettings().connection_limits == (16_384, 16 << 20, 60.0, 120.0, 20.0, 1_024, 8 << 20)
+    assert RemotingSettings().connection_limits == (16_384, 16 << 20, 60.0, 120.0, 20.0, 1_024, 8 << 20, 256 << 20)
     with pytest.raises(ValidationError):
         RemotingSettings(remoting_max_in_flight=0)
