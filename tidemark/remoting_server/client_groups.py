@@ -47,15 +47,15 @@ class _Group:
 class ClientGroups:
     """The consumer groups of one server. Lives on its event loop.
 
-    saved: the members of each group at the end of the process before. on_change: called with all members, to save them,
-    after a client has joined or left.
+    saved: the members of each group at the end of the process before. on_change: called after a client has joined or
+    left, with the function that returns all members: a list at each of thousands of changes would take too long.
     """
 
     def __init__(
         self,
         saved: SavedMembers | None = None,
         *,
-        on_change: Callable[[SavedMembers], None] = lambda _: None,
+        on_change: Callable[[Callable[[], SavedMembers]], None] = lambda _: None,
         settle_s: float = SETTLE_S,
     ) -> None:
         self._loop = asyncio.get_running_loop()
@@ -84,7 +84,7 @@ class ClientGroups:
         if has_changed:
             self._notify(name, group)
         if is_new:
-            self._on_change(self.saved())
+            self._on_change(self.saved)
         return has_changed
 
     def _subscribe(self, group: _Group, consumer: ConsumerData) -> bool:
@@ -139,7 +139,7 @@ class ClientGroups:
             self._notify(name, group)
         else:
             self._drop(name, group)
-        self._on_change(self.saved())
+        self._on_change(self.saved)
 
     def _drop(self, name: str, group: _Group) -> None:
         if group.notice is not None:

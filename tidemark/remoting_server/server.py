@@ -139,6 +139,7 @@ class RemotingServer:
         self._incomplete_bytes += change
         while self._incomplete_bytes > self.limits.incomplete_bytes:
             largest = max(self._connections, key=lambda connection: connection.incomplete_bytes)
+            assert largest.incomplete_bytes, "the sum is of these connections"
             self.refused(largest.address, "INCOMPLETE_FRAMES_EXCEEDED", bytes=largest.incomplete_bytes)
             largest.abort()
 

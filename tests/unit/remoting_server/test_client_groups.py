@@ -209,7 +209,9 @@ def test_awaited_members_are_saved_for_a_second_restart() -> None:
 
     async def test() -> None:
         saved: list[SavedMembers] = []
-        groups = ClientGroups({"g": ["a", "b"], "h": ["x"]}, on_change=saved.append, settle_s=5)
+        groups = ClientGroups(
+            {"g": ["a", "b"], "h": ["x"]}, on_change=lambda members: saved.append(members()), settle_s=5
+        )
         groups.heard(connection(), "a", consumer())
         assert saved[-1] == {"g": ["a", "b"], "h": ["x"]}
         await advance(6)
@@ -222,7 +224,7 @@ def test_awaited_members_are_saved_for_a_second_restart() -> None:
 def test_members_are_saved_when_one_joins_or_leaves() -> None:
     async def test() -> None:
         saved: list[SavedMembers] = []
-        groups = ClientGroups(on_change=saved.append)
+        groups = ClientGroups(on_change=lambda members: saved.append(members()))
         one = connection()
         groups.heard(one, "a", consumer())
         groups.heard(one, "a", consumer())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from structlog.testing import capture_logs
 
 from tests.unit.remoting_server.served import run
 from tidemark.errors import DiskFullError
+from tidemark.remoting_server.client_groups import SavedMembers
 from tidemark.remoting_server.saved_clients import SavedClients, load_clients
 from tidemark.store.storage import DiskStorage
 
@@ -29,12 +31,16 @@ class FullDisk(DiskStorage):
         super().make_folder(folder)
 
 
+def _members(name: str) -> SavedMembers:
+    return {"g": [name]}
+
+
 def test_saved_members_are_loaded_by_the_next_process(tmp_path: Path) -> None:
     path = tmp_path / "new" / "clients.json"
 
     async def test() -> None:
         saved = SavedClients(path, DiskStorage())
-        saved.save({"g": ["a", "b"], "ü": ["c"]})
+        saved.save(lambda: {"g": ["a", "b"], "ü": ["c"]})
         await saved.close()
 
     run(test)
@@ -47,7 +53,7 @@ def test_changes_of_half_a_second_are_saved_together_and_the_last_one_wins(tmp_p
     async def test() -> None:
         saved = SavedClients(tmp_path / "clients.json", disk)
         for number in range(1_000):
-            saved.save({"g": [str(number)]})
+            saved.save(partial(_members, str(number)))
             await asyncio.sleep(0)
         await saved.close()
 
@@ -56,16 +62,35 @@ def test_changes_of_half_a_second_are_saved_together_and_the_last_one_wins(tmp_p
     assert 1 <= disk.writes <= 3
 
 
+def test_members_are_listed_once_for_changes_that_are_saved_together(tmp_path: Path) -> None:
+    """Thousands of clients join in a second after a restart."""
+    lists = 0
+
+    def members() -> SavedMembers:
+        nonlocal lists
+        lists += 1
+        return {}
+
+    async def test() -> None:
+        saved = SavedClients(tmp_path / "clients.json", DiskStorage())
+        for _ in range(1_000):
+            saved.save(members)
+        await saved.close()
+
+    run(test)
+    assert lists == 1
+
+
 def test_a_full_disk_does_not_stop_later_saves(tmp_path: Path) -> None:
     disk = FullDisk()
 
     async def test() -> None:
         saved = SavedClients(tmp_path / "clients.json", disk)
         disk.is_full = True
-        saved.save({"g": ["a"]})
+        saved.save(partial(_members, "a"))
         await saved.close()
         disk.is_full = False
-        saved.save({"g": ["b"]})
+        saved.save(partial(_members, "b"))
         await saved.close()
 
     run(test)

@@ -10,13 +10,17 @@ import time
 from pathlib import Path
 from typing import Any
 
+import grpc
 import pytest
+from grpc_health.v1 import health_pb2, health_pb2_grpc
 from structlog.testing import capture_logs
 
+from services.writer.remoting.composition import WriterRemoting
 from tests.access_files import AccessFolder
 from tests.certificates import Authority
 from tests.integration.writer.harness import RunningWriter, stored_records
 from tests.remoting_client import RemotingClient
+from tidemark.local.local_stack import free_port
 
 from .conftest import LISTEN
 from .test_routes_and_groups import heartbeat
@@ -212,3 +216,25 @@ def test_a_writer_without_the_setting_has_no_remoting_metrics(tmp_path: Path) ->
     with RunningWriter(tmp_path) as running:
         assert running.remoting_port == 0
         assert not any("remoting" in line for line in running.metrics())
+
+
+def test_a_writer_is_healthy_only_when_its_remoting_port_accepts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Programs that wait for its health connect at once."""
+    start = WriterRemoting.start
+    codes: list[grpc.StatusCode] = []
+
+    async def start_slowly(remoting: WriterRemoting) -> None:
+        async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
+            with pytest.raises(grpc.aio.AioRpcError) as refused:
+                await health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest(), timeout=0.3)
+            codes.append(refused.value.code())
+        await start(remoting)
+
+    monkeypatch.setattr(WriterRemoting, "start", start_slowly)
+    port = free_port()
+    given = {"writer_listen": f"127.0.0.1:{port}", "writer_remoting_listen": LISTEN}
+    with RunningWriter(tmp_path, None, **given) as writer, RemotingClient(writer.remoting_port) as client:
+        sent(client, asked())
+    assert codes == [grpc.StatusCode.DEADLINE_EXCEEDED]
