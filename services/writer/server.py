@@ -112,9 +112,9 @@ class WriterServer:
         self.parts.commit_log.start()
         self.parts.retention.start()
         self.parts.scheduler.start()
-        await self._server.start()
-        if self.parts.remoting is not None:
+        if self.parts.remoting is not None:  # before gRPC, whose health must mean that both are served
             await self.parts.remoting.start()
+        await self._server.start()
         followers = [*([] if self._tls is None else [self._tls.follow()]), *self.guard.followers()]
         self._following = [asyncio.create_task(follower) for follower in followers]
         host = self._settings.writer_listen.rpartition(":")[0]

@@ -42,27 +42,27 @@ class _Group:
     consume_type: ConsumeType = ConsumeType.CONSUME_PASSIVELY
     message_model: MessageModel = MessageModel.CLUSTERING
     notice: asyncio.TimerHandle | None = None
-    noticed_s: float = float("-inf")
 
 
 class ClientGroups:
     """The consumer groups of one server. Lives on its event loop.
 
-    saved: the members of each group at the end of the process before. on_change: called with all members, to save them,
-    after a client has joined or left.
+    saved: the members of each group at the end of the process before. on_change: called after a client has joined or
+    left, with the function that returns all members: a list at each of thousands of changes would take too long.
     """
 
     def __init__(
         self,
         saved: SavedMembers | None = None,
         *,
-        on_change: Callable[[SavedMembers], None] = lambda _: None,
+        on_change: Callable[[Callable[[], SavedMembers]], None] = lambda _: None,
         settle_s: float = SETTLE_S,
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._groups: dict[str, _Group] = {}
         self._awaited = {group: set(members) for group, members in (saved or {}).items() if members}
         self._settled_s = self._loop.time() + settle_s
+        self._noticed_s: dict[str, float] = {}  # by group, also of groups that have just lost their last member
         self._on_change = on_change
         self._opaque = 0
 
@@ -84,7 +84,7 @@ class ClientGroups:
         if has_changed:
             self._notify(name, group)
         if is_new:
-            self._on_change(self.saved())
+            self._on_change(self.saved)
         return has_changed
 
     def _subscribe(self, group: _Group, consumer: ConsumerData) -> bool:
@@ -102,6 +102,7 @@ class ClientGroups:
 
     def left(self, client_id: str, group: str) -> None:
         """Remove *client_id* from *group*, with all its connections."""
+        self._awaited.get(group, set()).discard(client_id)
         self._remove(group, client_id)
 
     def lost(self, connection: Connection) -> list[str]:
@@ -119,7 +120,9 @@ class ClientGroups:
 
     def expire(self) -> list[str]:
         """Remove clients that have sent no heartbeat for two minutes; return their ids."""
-        least = self._loop.time() - _SILENT_S
+        now = self._loop.time()
+        least = now - _SILENT_S
+        self._noticed_s = {name: at for name, at in self._noticed_s.items() if now - at < _NOTICE_S}
         gone: list[str] = []
         for name, group in list(self._groups.items()):
             for client_id, member in list(group.members.items()):
@@ -136,7 +139,7 @@ class ClientGroups:
             self._notify(name, group)
         else:
             self._drop(name, group)
-        self._on_change(self.saved())
+        self._on_change(self.saved)
 
     def _drop(self, name: str, group: _Group) -> None:
         if group.notice is not None:
@@ -159,6 +162,17 @@ class ClientGroups:
             return len(self._groups) < groups
         return client_id in found.members or len(found.members) < members
 
+    def topics_with(self, consumer: ConsumerData) -> int:
+        """Return the number of topics that the consumer's group subscribes after a heartbeat with *consumer*.
+
+        A consumer that pulls by itself subscribes topic by topic: its heartbeats only add topics.
+        """
+        topics = {subscription.topic for subscription in consumer.subscriptions}
+        found = self._groups.get(consumer.group)
+        if found is not None and consumer.consume_type is not ConsumeType.CONSUME_PASSIVELY:
+            topics |= found.subscriptions.keys()
+        return len(topics)
+
     def exists(self, group: str) -> bool:
         """Return True if the group has members."""
         return group in self._groups
@@ -169,19 +183,27 @@ class ClientGroups:
         return None if found is None else found.subscriptions.get(topic)
 
     def saved(self) -> SavedMembers:
-        """Return the members of all groups, for the next process."""
-        return {name: list(group.members) for name, group in self._groups.items()}
+        """Return the members of all groups, for the next process.
+
+        Members of the process before are among them while they are awaited: the next start may come sooner than they.
+        """
+        found = {name: list(group.members) for name, group in self._groups.items()}
+        if self._loop.time() < self._settled_s:
+            for name, members in self._awaited.items():
+                if members:
+                    found[name] = [*found.get(name, ()), *sorted(members)]
+        return found
 
     # -- notices --------------------------------------------------------------------------------------------------
 
     def _notify(self, name: str, group: _Group) -> None:
         """Send a notice to all members, at most one a second."""
         if group.notice is None:
-            at = max(self._loop.time(), group.noticed_s + _NOTICE_S)
+            at = max(self._loop.time(), self._noticed_s.get(name, float("-inf")) + _NOTICE_S)
             group.notice = self._loop.call_at(at, self._send_notice, name, group)
 
     def _send_notice(self, name: str, group: _Group) -> None:
-        group.notice, group.noticed_s = None, self._loop.time()
+        group.notice, self._noticed_s[name] = None, self._loop.time()
         self._opaque = (self._opaque + 1) & _MAX_OPAQUE
         notice = request(
             RequestCode.NOTIFY_CONSUMER_IDS_CHANGED,

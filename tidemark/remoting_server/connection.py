@@ -7,55 +7,74 @@ import contextlib
 import socket
 import struct
 from collections.abc import Coroutine, Sequence
-from typing import TYPE_CHECKING, Any
-
-import structlog
+from typing import Any, Protocol
 
 from tidemark.access.guard import Caller
-from tidemark.access.identity import Presented
-from tidemark.errors import FrameIllegalError, StoreError
+from tidemark.errors import FrameIllegalError
 from tidemark.format.host import Host, encode_host
-from tidemark.remoting.codes import RequestCode, ResponseCode
 from tidemark.remoting.frame import Buffer, Frame
-from tidemark.remoting.framing import decode, encode, split
-from tidemark.remoting.refusal import TOKEN
-from tidemark.tracing.request_id import begin_request
+from tidemark.remoting.frame_buffer import FrameBuffer
+from tidemark.remoting.framing import encode
 
-from .exchange import Exchange
+from .counts import RequestCounts
+from .settings import ConnectionLimits
 
-if TYPE_CHECKING:
-    from .server import RemotingServer
-
-log = structlog.get_logger()
-
-_MOST_CALLERS = 64  # cached by token and code
 _LINGER_NOT = struct.pack("ii", 1, 0)
-_CODE_NAMES = {int(code): code.name for code in RequestCode}
-_GO_AWAY = "the service is stopping: connect again"
+
+
+class Owner(Protocol):
+    """The server of a connection, as the connection uses it."""
+
+    loop: asyncio.AbstractEventLoop
+    limits: ConnectionLimits
+    counts: RequestCounts
+
+    def add(self, connection: Connection) -> bool:
+        """Add a new connection; return False if it must close."""
+
+    def remove(self, connection: Connection) -> None:
+        """Forget a connection that has ended."""
+
+    def too_many(self, address: str) -> None:
+        """Report a connection that `add` has refused."""
+
+    def refused(self, address: str, reason: str, **facts: object) -> None:
+        """Report a connection that is closed without an answer."""
+
+    def buffer_changed(self, change: int) -> None:
+        """Note that a connection keeps *change* more bytes of an incomplete frame, or fewer."""
+
+    def handle(self, connection: Connection, frame: Frame) -> Coroutine[Any, Any, None] | None:
+        """Answer a request, at once or in the returned coroutine. It must not raise."""
 
 
 class Connection(asyncio.Protocol):
     """One connection. Lives on the event loop of its server.
 
-    last_read_s: time of the last bytes, on the loop's clock. client_ids: ids of the heartbeats that it has sent.
+    last_read_s: time of the last bytes, or from which it is read again, on the loop's clock.
+    client_ids: ids of the heartbeats that it has sent.
+    callers: admitted ones, by token and request code. certificate: the client's, DER.
     """
 
-    def __init__(self, server: RemotingServer) -> None:
-        self._server = server
-        self._loop = server.loop
-        self._limits = server.limits
+    def __init__(self, owner: Owner) -> None:
+        self._owner = owner
+        self._loop = owner.loop
+        self._limits = owner.limits
         self._transport: asyncio.Transport
-        self._buffer = bytearray()  # the start of a frame whose rest has not arrived
+        self._buffer = FrameBuffer(self._limits.frame_bytes)
+        self._reported_bytes = 0  # of the buffer, to the owner
         self._incomplete_since_s: float | None = None
         self._unanswered = 0
         self._unsent: list[Buffer] = []
         self._is_flush_planned = False
         self._is_paused = False
         self._is_write_paused = False
-        self._write_paused_s = 0.0
+        self._given_bytes = 0  # to the transport, of all answers
+        self._taken_bytes = 0  # of them, by the kernel at the last look
+        self._taken_s = 0.0  # when the last of them were taken
         self._tasks: set[asyncio.Task[None]] = set()
-        self._callers: dict[tuple[str | None, int], Caller] = {}
-        self._certificate: bytes | None = None
+        self.callers: dict[tuple[str | None, int], Caller] = {}
+        self.certificate: bytes | None = None
         self.address = ""
         self.host = b""  # the client's address as in records, 8 or 20 bytes
         self.last_read_s = 0.0
@@ -66,13 +85,13 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # of TCP and TLS
         """Accept the connection, unless the server has too many."""
         self._transport = transport
-        self.address, self.host = _peer_of(transport)
+        self.address, self.host = peer_of(transport)
         tls = transport.get_extra_info("ssl_object")
-        self._certificate = None if tls is None else tls.getpeercert(binary_form=True)
+        self.certificate = None if tls is None else tls.getpeercert(binary_form=True)
         self.last_read_s = self._loop.time()
         transport.set_write_buffer_limits(self._limits.unsent_bytes)
-        if not self._server.add(self):
-            self._server.refused(self.address, "TOO_MANY_CONNECTIONS", limit=self._limits.connections)
+        if not self._owner.add(self):
+            self._owner.too_many(self.address)
             self.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -80,31 +99,37 @@ class Connection(asyncio.Protocol):
         for task in list(self._tasks):
             task.cancel()
         self._unsent.clear()
-        self._server.remove(self)
+        self._drop_buffer()
+        self._owner.remove(self)
 
     def data_received(self, data: bytes) -> None:
         """Handle the whole frames in *data* and in the bytes before it."""
         self.last_read_s = self._loop.time()
         try:
-            if self._buffer:
-                self._buffer += data
-                _, end = split(self._buffer, limit=self._limits.frame_bytes)
-                if not end:
-                    return
-                data = bytes(memoryview(self._buffer)[:end])
-                del self._buffer[:end]
-            frames, end = split(data, limit=self._limits.frame_bytes)
-            view = memoryview(data)
-            for start, stop in frames:
-                self._handle(decode(view[start:stop]))
-            if end < len(data):
-                self._buffer += view[end:]
+            frames = self._buffer.take(data)
+            for frame in frames:
+                self._handle(frame)
         except FrameIllegalError as error:
-            self._server.refused(self.address, str(error.facts["reason"]), message=error.message)
+            self._owner.refused(self.address, str(error.facts["reason"]), message=error.message)
+            self._drop_buffer()
             self._flush()
             self._transport.close()
             return
-        self._incomplete_since_s = self.last_read_s if self._buffer else None
+        if frames:
+            self._incomplete_since_s = None
+        if len(self._buffer) and self._incomplete_since_s is None:
+            self._incomplete_since_s = self.last_read_s
+        self._report_buffer()
+
+    def _report_buffer(self) -> None:
+        change = len(self._buffer) - self._reported_bytes
+        if change:
+            self._reported_bytes += change
+            self._owner.buffer_changed(change)
+
+    def _drop_buffer(self) -> None:
+        self._buffer = FrameBuffer(self._limits.frame_bytes)
+        self._report_buffer()
 
     def eof_received(self) -> bool:
         """Close the connection."""
@@ -113,7 +138,7 @@ class Connection(asyncio.Protocol):
     def pause_writing(self) -> None:
         """Stop reading: the client takes its answers too slowly."""
         self._is_write_paused = True
-        self._write_paused_s = self._loop.time()
+        self._taken_s = self._loop.time()
         self._pause_or_resume()
 
     def resume_writing(self) -> None:
@@ -129,62 +154,17 @@ class Connection(asyncio.Protocol):
         self._unanswered += 1
         if self._unanswered > self._limits.in_flight:
             self._pause_or_resume()
-        exchange = Exchange(self, frame, self._server.anyone)
-        try:
-            if self._server.is_stopping:
-                exchange.answer(ResponseCode.GO_AWAY, remark=_GO_AWAY)
-                return
-            exchange.caller = self._caller(frame)
-            handler = self._server.handlers.get(frame.code)
-            if handler is None:
-                remark = f" request type {frame.code} not supported"
-                exchange.answer(ResponseCode.REQUEST_CODE_NOT_SUPPORTED, remark=remark)
-                return
-            rest = handler(exchange)
-        except StoreError as error:
-            exchange.refuse(error)
-        except Exception as error:
-            self._fail(exchange, error)
-        else:
-            if rest is not None:
-                task = self._loop.create_task(self._run(exchange, rest))
-                self._tasks.add(task)
-                task.add_done_callback(self._tasks.discard)
-
-    async def _run(self, exchange: Exchange, rest: Coroutine[Any, Any, None]) -> None:
-        try:
-            await rest
-        except StoreError as error:
-            exchange.refuse(error)
-        except Exception as error:
-            self._fail(exchange, error)
-
-    def _fail(self, exchange: Exchange, error: Exception) -> None:
-        """Answer a request that a bug has ended."""
-        request_id = begin_request(None)
-        log.error("request_failed", code=exchange.frame.code, exc_info=error)
-        remark = f"an internal error, logged with request_id {request_id}"
-        exchange.answer(ResponseCode.SYSTEM_ERROR, remark=remark)
-
-    def _caller(self, frame: Frame) -> Caller:
-        """Return the admitted caller of *frame*. Raises UnauthenticatedError or RateLimitedError."""
-        token = frame.fields.get(TOKEN)
-        caller = self._callers.get((token, frame.code))
-        if caller is None:
-            action = _CODE_NAMES.get(frame.code, str(frame.code))
-            presented = Presented(token, self._certificate)
-            caller = self._server.guard.caller(presented, address=self.address, action=action)
-            if len(self._callers) >= _MOST_CALLERS:
-                self._callers.clear()
-            self._callers[token, frame.code] = caller
-        caller.admit()
-        return caller
+        rest = self._owner.handle(self, frame)
+        if rest is not None:
+            task = self._loop.create_task(rest)
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
 
     # -- answers --------------------------------------------------------------------------------------------------
 
     def finish(self, request_code: int, response_code: int, data: Sequence[Buffer]) -> None:
         """Send the answer *data* to a request, together with other answers of this turn of the event loop."""
-        self._server.counts.count(request_code, response_code)
+        self._owner.counts.count(request_code, response_code)
         self._unanswered -= 1
         self._send(data)
         if self._is_paused:
@@ -206,6 +186,7 @@ class Connection(asyncio.Protocol):
         self._is_flush_planned = False
         unsent, self._unsent = self._unsent, []
         if unsent and not self._transport.is_closing():
+            self._given_bytes += sum(map(len, unsent))
             self._transport.writelines(unsent)
 
     def _pause_or_resume(self) -> None:
@@ -216,9 +197,17 @@ class Connection(asyncio.Protocol):
         if is_full:
             self._transport.pause_reading()
         else:
+            self.last_read_s = self._loop.time()  # until now the client could send nothing
+            if self._incomplete_since_s is not None:
+                self._incomplete_since_s = self.last_read_s
             self._transport.resume_reading()
 
     # -- the server's calls ---------------------------------------------------------------------------------------
+
+    @property
+    def incomplete_bytes(self) -> int:
+        """Number of received bytes of an incomplete frame."""
+        return len(self._buffer)
 
     @property
     def is_idle(self) -> bool:
@@ -228,11 +217,17 @@ class Connection(asyncio.Protocol):
     def overdue(self, now_s: float) -> str | None:
         """Return the reason for which the connection is to be cut; None for a healthy one."""
         limits = self._limits
+        if self._is_write_paused:
+            taken = self._given_bytes - self._transport.get_write_buffer_size()
+            if taken > self._taken_bytes:
+                self._taken_bytes, self._taken_s = taken, now_s
+            if now_s - self._taken_s > limits.write_s:
+                return "ANSWERS_NOT_TAKEN"
+        if self._is_paused:  # it is not read, so it cannot send
+            return None
         if self._incomplete_since_s is not None and now_s - self._incomplete_since_s > limits.frame_s:
             return "FRAME_INCOMPLETE"
-        if self._is_write_paused and now_s - self._write_paused_s > limits.write_s:
-            return "ANSWERS_NOT_TAKEN"
-        if not self._is_paused and now_s - self.last_read_s > limits.idle_s:
+        if now_s - self.last_read_s > limits.idle_s:
             return "IDLE"
         return None
 
@@ -243,14 +238,21 @@ class Connection(asyncio.Protocol):
 
     def abort(self) -> None:
         """Close at once and drop the data in the kernel's send buffer."""
-        connection = self._transport.get_extra_info("socket")
-        if connection is not None:
-            with contextlib.suppress(OSError):
-                connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER_NOT)
-        self._transport.abort()
+        self._drop_buffer()
+        abort(self._transport)
 
 
-def _peer_of(transport: asyncio.Transport) -> tuple[str, bytes]:
+def abort(transport: asyncio.Transport) -> None:
+    """Close *transport* at once and drop the data in the kernel's send buffer."""
+    connection = transport.get_extra_info("socket")
+    if connection is not None:
+        with contextlib.suppress(OSError):
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER_NOT)
+    transport.abort()
+
+
+def peer_of(transport: asyncio.Transport) -> tuple[str, bytes]:
+    """Return the client's IP address, and its address as in records."""
     peer = transport.get_extra_info("peername") or ("127.0.0.1", 0)
     address = peer[0].partition("%")[0].removeprefix("::ffff:")
     return address, encode_host(Host(address, peer[1]))

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from prometheus_client.core import Metric
 
 from tidemark.metrics.families import number, numbers
-from tidemark.remoting.codes import RequestCode, ResponseCode
+from tidemark.remoting.codes import RequestCode, ResponseCode, TidemarkCode
 
-_REQUESTS = {int(code): code.name for code in RequestCode}
+_REQUESTS = {int(code): code.name for code in (*RequestCode, *TidemarkCode)}
 _RESPONSES = {int(code): code.name for code in ResponseCode}
 _OTHER = "OTHER"  # clients choose the numbers of requests, so unknown ones share a label
 

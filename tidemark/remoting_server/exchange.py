@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import orjson
 
@@ -15,10 +15,10 @@ from tidemark.remoting.framing import encode, encode_parts
 from tidemark.remoting.refusal import FACTS, REASON
 from tidemark.status import status_of
 
-if TYPE_CHECKING:
-    from .connection import Connection
+from .connection import Connection
 
-_MOST_REMARK = 1_000
+_MOST_REMARK = 1_000  # characters; a client's own names, of up to 16 MiB, are parts of remarks and facts
+_MOST_FACTS = 4_096  # bytes; larger facts are left out
 
 
 class Exchange:
@@ -41,7 +41,7 @@ class Exchange:
     ) -> None:
         """Answer the request."""
         frame = self.frame
-        data = () if frame.is_one_way else (encode(answer_to(frame, code, remark, fields, body)),)
+        data = () if frame.is_one_way else (encode(answer_to(frame, code, remark[:_MOST_REMARK], fields, body)),)
         self.connection.finish(frame.code, code, data)
 
     def answer_parts(self, code: int, fields: dict[str, str], parts: Iterable[Buffer], *, remark: str = "") -> None:
@@ -52,7 +52,7 @@ class Exchange:
 
     def refuse(self, error: StoreError) -> None:
         """Answer with the code of *error*, its message as the remark, and its reason and facts as fields."""
-        remark = " ".join(error.message.split())[:_MOST_REMARK]
+        remark = " ".join(error.message[: 2 * _MOST_REMARK].split())
         self.answer(ResponseCode[status_of(error).response_code], refusal_fields(error), remark=remark)
 
 
@@ -61,7 +61,9 @@ def refusal_fields(error: StoreError) -> dict[str, str]:
     facts = {name: value for name, value in error.facts.items() if value is not None}
     fields = {REASON: status_of(error).reason}
     if facts:
-        fields[FACTS] = orjson.dumps(facts, default=str).decode()
+        text = orjson.dumps(facts, default=str).decode()
+        if len(text) <= _MOST_FACTS:
+            fields[FACTS] = text
     return fields
 
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from tidemark.access.right import Action, on_group, on_topic
 from tidemark.errors import InFlightLimitError
 from tidemark.remoting.codes import RequestCode, ResponseCode
+from tidemark.remoting.field_table import field_illegal
 from tidemark.remoting.groups import CONSUMER_GROUP, UNREGISTER_CLIENT, consumer_list_body
 from tidemark.remoting.heartbeats import HeartbeatData, parse_heartbeat
 
@@ -16,6 +17,8 @@ from .connection import Connection
 from .exchange import Exchange, Handler
 
 _RETRY_AFTER_MS = 1_000
+_MOST_NAME = 255  # characters of a group, topic or client id; RocketMQ's limit of groups
+_MOST_EXPRESSION = 32_767  # characters of a subscription's expression
 
 
 class GroupLimits(NamedTuple):
@@ -66,13 +69,20 @@ class GroupRequests:
 
     def _require_allowed(self, exchange: Exchange, heartbeat: HeartbeatData) -> None:
         limits = self._limits
+        _require_short("clientID", heartbeat.client_id, _MOST_NAME)
+        new_groups = {consumer.group for consumer in heartbeat.consumers if not self._groups.exists(consumer.group)}
         for consumer in heartbeat.consumers:
+            _require_short("groupName", consumer.group, _MOST_NAME)
             exchange.caller.require(on_group(consumer.group, Action.SUB))
             for subscription in consumer.subscriptions:
+                _require_short("topic", subscription.topic, _MOST_NAME)
+                _require_short("subString", subscription.expression, _MOST_EXPRESSION)
                 exchange.caller.require(on_topic(subscription.topic, Action.SUB))
-            if len(consumer.subscriptions) > limits.topics:
-                raise _full(f"group {consumer.group} subscribes {len(consumer.subscriptions)} topics", limits.topics)
-            if not self._groups.has_room(consumer.group, heartbeat.client_id, limits.groups, limits.members):
+            topics = self._groups.topics_with(consumer)
+            if topics > limits.topics:
+                raise _full(f"group {consumer.group} subscribes {topics} topics", limits.topics)
+            groups = limits.groups - max(0, len(new_groups) - 1)
+            if not self._groups.has_room(consumer.group, heartbeat.client_id, groups, limits.members):
                 raise _full(f"there is no room for another member of group {consumer.group}", limits.members)
 
     def _unregister(self, exchange: Exchange) -> None:
@@ -91,6 +101,11 @@ class GroupRequests:
             exchange.answer(body=consumer_list_body(members))
         else:
             exchange.answer(ResponseCode.SYSTEM_ERROR, remark=f"no consumer for this group, {group}")
+
+
+def _require_short(field: str, value: str, limit: int) -> None:
+    if len(value) > limit:
+        raise field_illegal(field, value, f"a text of at most {limit:,} characters")
 
 
 def _full(message: str, limit: int) -> InFlightLimitError:

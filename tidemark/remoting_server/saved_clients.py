@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Callable
 from pathlib import Path
 
 import orjson
@@ -39,11 +40,11 @@ class SavedClients:
     def __init__(self, path: Path, storage: Storage) -> None:
         self._path = path
         self._storage = storage
-        self._members: SavedMembers | None = None  # not saved yet
+        self._members: Callable[[], SavedMembers] | None = None  # changed, and not saved yet
         self._saving: asyncio.Task[None] | None = None
 
-    def save(self, members: SavedMembers) -> None:
-        """Save *members* soon. Call it on the event loop."""
+    def save(self, members: Callable[[], SavedMembers]) -> None:
+        """Save the result of *members* soon. Call it on the event loop, on which it calls *members*."""
         self._members = members
         if self._saving is None:
             self._saving = asyncio.create_task(self._save())
@@ -56,7 +57,7 @@ class SavedClients:
     async def _save(self) -> None:
         while self._members is not None:
             members, self._members = self._members, None
-            await asyncio.to_thread(self._write, members)
+            await asyncio.to_thread(self._write, members())
             await asyncio.sleep(_PAUSE_S)
         self._saving = None
 

@@ -9,15 +9,16 @@ from collections.abc import Callable, Mapping
 
 import structlog
 
-from tidemark.access.guard import Caller, Guard
-from tidemark.access.identity import Presented
+from tidemark.access.guard import Guard
 from tidemark.store.open_files_limit import connections_within
 from tidemark.tls.reloading import Reloading
 
 from .connection import Connection
 from .counts import RequestCounts
+from .dispatch import Dispatcher
 from .exchange import Handler
 from .settings import ConnectionLimits
+from .tls_door import TlsDoor
 
 log = structlog.get_logger()
 
@@ -43,19 +44,24 @@ class RemotingServer:
         on_lost: Callable[[Connection], None] = lambda _: None,
     ) -> None:
         self.limits = limits._replace(connections=connections_within(limits.connections))
-        self.guard = guard
-        self.handlers: Mapping[int, Handler] = {}
         self.counts = RequestCounts()
-        self.anyone: Caller = guard.caller(Presented(None, None), address="", action="")
-        self.is_stopping = False
         self.loop: asyncio.AbstractEventLoop
         self.port = 0
         self._tls = tls
         self._on_lost = on_lost
+        self._dispatcher = Dispatcher(guard)
+        self.handle = self._dispatcher.handle
         self._connections: set[Connection] = set()
+        self._handshakes: set[TlsDoor] = set()
         self._server: asyncio.Server
         self._scanning: asyncio.Task[None] | None = None
+        self._incomplete_bytes = 0
         self._logged: dict[tuple[str, str], float] = {}
+
+    @property
+    def is_stopping(self) -> bool:
+        """True from `refuse_new` or the start of `stop` on."""
+        return self._dispatcher.is_stopping
 
     @property
     def connections(self) -> int:
@@ -67,29 +73,48 @@ class RemotingServer:
         self.loop = asyncio.get_running_loop()
         host, _, port = listen.rpartition(":")
         self._server = await self.loop.create_server(
-            lambda: Connection(self),
-            host.strip("[]"),
-            int(port),
-            ssl=None if self._tls is None else _listening_context(self._tls),
-            ssl_handshake_timeout=None if self._tls is None else _HANDSHAKE_S,
-            backlog=_BACKLOG,
-            start_serving=False,
+            self._protocol_factory(), host.strip("[]"), int(port), backlog=_BACKLOG, start_serving=False
         )
         self.port = self._server.sockets[0].getsockname()[1]
 
+    def _protocol_factory(self) -> Callable[[], asyncio.Protocol]:
+        if self._tls is None:
+            return lambda: Connection(self)
+        context = _listening_context(self._tls)
+        return lambda: TlsDoor(self, context, _HANDSHAKE_S)
+
     async def start(self, handlers: Mapping[int, Handler]) -> None:
         """Accept connections. *handlers*: by request code."""
-        self.handlers = handlers
+        self._dispatcher.handlers = handlers
         await self._server.start_serving()
         self._scanning = asyncio.create_task(self._scan())
         log.info("remoting_started", port=self.port, tls=self._tls is not None)
 
     def add(self, connection: Connection) -> bool:
         """Add a connection; return False if there are too many, or the server stops."""
-        if self.is_stopping or len(self._connections) >= self.limits.connections:
+        if self._is_full():
             return False
         self._connections.add(connection)
         return True
+
+    def add_handshake(self, door: TlsDoor) -> bool:
+        """Add a connection whose TLS handshake begins; return False as `add` does."""
+        if self._is_full():
+            return False
+        self._handshakes.add(door)
+        return True
+
+    def remove_handshake(self, door: TlsDoor) -> None:
+        """Forget a connection whose handshake has ended."""
+        self._handshakes.discard(door)
+
+    def _is_full(self) -> bool:
+        return self.is_stopping or len(self._connections) + len(self._handshakes) >= self.limits.connections
+
+    def too_many(self, address: str) -> None:
+        """Report a connection that `add` has refused; one that comes at a stop is not reported."""
+        if not self.is_stopping:
+            self.refused(address, "TOO_MANY_CONNECTIONS", limit=self.limits.connections)
 
     def remove(self, connection: Connection) -> None:
         """Forget a connection that has ended."""
@@ -109,6 +134,15 @@ class RemotingServer:
         self._logged[address, reason] = now
         log.warning("remoting_connection_refused", address=address, reason=reason, **facts)
 
+    def buffer_changed(self, change: int) -> None:
+        """Note *change* bytes of incomplete frames; above the limit, cut the connection with the most of them."""
+        self._incomplete_bytes += change
+        while self._incomplete_bytes > self.limits.incomplete_bytes:
+            largest = max(self._connections, key=lambda connection: connection.incomplete_bytes)
+            assert largest.incomplete_bytes, "the sum is of these connections"
+            self.refused(largest.address, "INCOMPLETE_FRAMES_EXCEEDED", bytes=largest.incomplete_bytes)
+            largest.abort()
+
     async def _scan(self) -> None:
         """Cut connections that are silent, send half of a frame, or do not take their answers."""
         while True:
@@ -120,9 +154,13 @@ class RemotingServer:
                     self.refused(connection.address, reason)
                     connection.abort()
 
+    def refuse_new(self) -> None:
+        """Answer new requests with GO_AWAY, because the service stops. Safe in a signal handler."""
+        self._dispatcher.is_stopping = True
+
     async def stop(self, grace_s: float) -> None:
         """Refuse new requests, let those in work end for at most *grace_s*, and close all connections."""
-        self.is_stopping = True
+        self.refuse_new()
         self._server.close()
         deadline = self.loop.time() + grace_s
         while not all(connection.is_idle for connection in self._connections):
@@ -131,6 +169,8 @@ class RemotingServer:
             await asyncio.sleep(_POLL_S)
         if self._scanning is not None:
             self._scanning.cancel()
+        for door in list(self._handshakes):
+            door.abort()
         for connection in list(self._connections):
             connection.close()
 

@@ -13,7 +13,7 @@ _WILDCARDS = ("0.0.0.0", "[::]", "")  # noqa: S104 - recognised here, not bound
 
 
 class ConnectionLimits(NamedTuple):
-    """Limits of the connections of one server. Times in seconds."""
+    """Limits of each connection of one server, unless the limit is of all. Times in seconds."""
 
     connections: int
     frame_bytes: int
@@ -22,6 +22,7 @@ class ConnectionLimits(NamedTuple):
     write_s: float
     in_flight: int
     unsent_bytes: int
+    incomplete_bytes: int = 256 << 20  # of all connections together
 
 
 class RouteAddresses(NamedTuple):
@@ -71,6 +72,13 @@ class RemotingSettings(BaseSettings):
         8 << 20, ge=1_024, le=1 << 30, description="unsent answers of a connection; beyond, it is not read"
     )
 
+    remoting_max_incomplete_bytes: int = Field(
+        256 << 20,
+        ge=64 << 10,
+        le=1 << 40,
+        description="received parts of frames of all connections; beyond, the connection with the largest is closed",
+    )
+
     @property
     def connection_limits(self) -> ConnectionLimits:
         """The limits of each connection."""
@@ -82,6 +90,7 @@ class RemotingSettings(BaseSettings):
             self.remoting_write_timeout_ms / 1000,
             self.remoting_max_in_flight,
             self.remoting_max_unsent_bytes,
+            self.remoting_max_incomplete_bytes,
         )
 
     def route_addresses(self, *, writer_port: int = 0, query_port: int = 0) -> RouteAddresses:

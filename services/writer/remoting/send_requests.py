@@ -32,7 +32,7 @@ from ..admission.append_request import Received
 from ..batch.batch import Batch
 from ..submission.batch_submitter import BatchSubmitter, Sender
 
-_HAS_UNIQUE_KEY = f"{UNIQ_KEY}\x01"
+_UNIQUE_KEY = f"\x02{UNIQ_KEY}\x01"  # with the end of the entry before: other names may end with UNIQ_KEY
 
 
 class SendRequests:
@@ -64,7 +64,7 @@ class SendRequests:
     def _single(self, asked: SendRequest, body: bytes) -> bytes:
         """Return a wire batch of one message, with a UNIQ_KEY if the client has set none."""
         properties = asked.properties.encode()
-        if _HAS_UNIQUE_KEY not in asked.properties:
+        if _UNIQUE_KEY not in f"\x02{asked.properties}":
             properties += unique_key_after(properties, self._unique_keys.make().encode())
         if len(properties) > MAX_PROPERTIES_SIZE_BYTES:
             raise PropertiesSizeExceededError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -10,13 +11,17 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import grpc
 import orjson
 
-from tests.builders import wire_batch
+from tests.builders import properties, wire_batch
 from tests.integration.writer.harness import Refusal
+from tests.remoting_client import RemotingClient
+from tidemark.format.message_id import decode_offset_message_id
+from tidemark.remoting import Frame, RequestCode
+from tidemark.remoting.sending import SendRequest, parse_send_answer, to_fields
 from tidemark.v1 import commit_log_pb2 as pb
 from tidemark.v1.commit_log_pb2_grpc import CommitLogServiceStub
 
@@ -30,7 +35,8 @@ class WriterProcess:
     def __init__(self, root: Path, **settings: object) -> None:
         self.root = root
         defaults = {"COMMIT_LOG_SEGMENT_SIZE_BYTES": SEGMENT_SIZE, "ADVERTISED_ADDRESS": "127.0.0.1:8081"}
-        listen = {"WRITER_LISTEN": "127.0.0.1:0", "WRITER_METRICS_LISTEN": ""}
+        port = "127.0.0.1:0"
+        listen = {"WRITER_LISTEN": port, "WRITER_REMOTING_LISTEN": port, "WRITER_METRICS_LISTEN": ""}
         given = {**defaults, **listen, "STORE_ROOT": root, "MIN_FREE_DISK_BYTES": 0, **settings}
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("TIDEMARK_")}
         self._process = subprocess.Popen(
@@ -49,6 +55,7 @@ class WriterProcess:
         for line in self._read_lines():
             if self.events and self.events[-1].get("event") == "writer_started":
                 self.address = f"127.0.0.1:{self.events[-1]['port']}"
+                self.remoting_port = int(self.event("remoting_started")["port"])
                 self._channel = grpc.insecure_channel(self.address)
                 self.log: Any = CommitLogServiceStub(self._channel)  # type: ignore[no-untyped-call, unused-ignore]
                 self._rest = threading.Thread(target=lambda: list(self._read_lines()))
@@ -94,6 +101,14 @@ class WriterProcess:
         self._process.stderr.close()
 
 
+class Place(NamedTuple):
+    """The first message's place of an acknowledged batch."""
+
+    physical_offset: int
+    queue_id: int
+    queue_offset: int
+
+
 class Load:
     """Streams batches of two messages, bodies ``<name>:<number>:<0|1>``, to four queues; records the answers."""
 
@@ -104,7 +119,7 @@ class Load:
         self._room = threading.Semaphore(64)
         self._stop = threading.Event()
         self.sent = 0
-        self.acknowledged: dict[int, pb.AppendBatchResponse] = {}
+        self.acknowledged: dict[int, Any] = {}  # pb.AppendBatchResponse or Place
         self.refused: dict[int, Refusal] = {}
         self._thread = threading.Thread(target=self._run)
         self._thread.start()
@@ -151,3 +166,51 @@ class Load:
         self._stop.set()
         self._thread.join(30)
         assert not self._thread.is_alive()
+
+
+class RemotingLoad(Load):
+    """The same over the remoting protocol, as RocketMQ's producers send. codes: those of refused batches."""
+
+    def __init__(self, writer: WriterProcess, name: str, *, body_size: int = 200) -> None:
+        self._client = RemotingClient(writer.remoting_port)
+        self.codes: dict[int, int] = {}  # of refusals
+        super().__init__(writer, name, body_size=body_size)
+
+    def _run(self) -> None:
+        sending = threading.Thread(target=self._send)
+        sending.start()
+        try:
+            while not (self._stop.is_set() and self._room_is_full()):
+                with contextlib.suppress(TimeoutError):
+                    self._take(self._client.receive(5))
+        except (ConnectionError, OSError):
+            pass  # it was killed
+        finally:
+            self._stop.set()
+            sending.join()
+            self._client.close()
+
+    def _room_is_full(self) -> bool:
+        return self.sent == len(self.acknowledged) + len(self.codes)
+
+    def _send(self) -> None:
+        with contextlib.suppress(OSError):
+            while not self._stop.is_set():
+                if self._room.acquire(timeout=0.5):
+                    number = self.sent
+                    self.sent += 1
+                    bodies = (self.body(number, 0), self.body(number, 1))
+                    wire = wire_batch(*((body, properties({"UNIQ_KEY": body[:40].decode()}), 0) for body in bodies))
+                    asked = SendRequest("load", "load", number % 4, 0, 1_000, 0, batch=True)
+                    code = RequestCode.SEND_BATCH_MESSAGE
+                    self._client.send(code, to_fields(code, asked), wire)
+
+    def _take(self, answer: Frame) -> None:
+        number = answer.opaque - 1
+        if answer.code == 0:
+            found = parse_send_answer(answer.fields)
+            place = decode_offset_message_id(found.message_ids[0]).physical_offset
+            self.acknowledged[number] = Place(place, found.queue_id, found.queue_offset)
+        else:
+            self.codes[number] = answer.code
+        self._room.release()

@@ -11,7 +11,7 @@ from tests.builders import wire_batch
 from tests.integration.writer.harness import log_bytes, stored_places
 from tidemark.v1 import commit_log_pb2 as pb
 
-from .process import Load, WriterProcess
+from .process import Load, RemotingLoad, WriterProcess
 
 pytestmark = pytest.mark.crash
 
@@ -43,14 +43,15 @@ def check_store(root: Path, loads: list[Load]) -> None:
 
 
 @pytest.mark.parametrize("flush_mode", ["sync", "async"])
+@pytest.mark.parametrize("load_of", [Load, RemotingLoad], ids=["gRPC", "remoting"])
 def test_a_kill_under_load_loses_no_acknowledged_message(
-    start_writer: StartWriter, tmp_path: Path, flush_mode: str
+    start_writer: StartWriter, tmp_path: Path, flush_mode: str, load_of: type[Load]
 ) -> None:
     """The writer is killed twice under load and across rolls, then stopped; async mode loses nothing either."""
     loads = []
     for number, batches in enumerate((2_000, 800)):  # a file holds about 1,600
         writer = start_writer(FLUSH_MODE=flush_mode)
-        loads.append(Load(writer, f"load{number}"))
+        loads.append(load_of(writer, f"load{number}"))
         loads[-1].wait_for(batches)
         writer.kill()
         loads[-1].stop()
@@ -58,7 +59,7 @@ def test_a_kill_under_load_loses_no_acknowledged_message(
     assert writer.event("store_recovered")["damages"] == 0
     assert not any(load.refused for load in loads)
     check_store(tmp_path / "store", loads)
-    loads.append(Load(writer, "last"))
+    loads.append(load_of(writer, "last"))
     loads[-1].wait_for(400)
     loads[-1].stop()
     assert writer.terminate() == 0
@@ -98,6 +99,17 @@ def test_restarts_without_writes_change_no_byte(start_writer: StartWriter, tmp_p
         end(start_writer())
         after = {start: data for start, data in log_bytes(tmp_path / "store").items() if any(data)}
         assert after == before
+
+
+def test_sigterm_under_load_answers_each_send_of_a_rocketmq_client(start_writer: StartWriter, tmp_path: Path) -> None:
+    """Until its connection closes: stored, or refused with a code on which clients send again."""
+    writer = start_writer()
+    load = RemotingLoad(writer, "load")
+    load.wait_for(400)
+    assert writer.terminate() == 0
+    load.stop()
+    assert set(load.codes.values()) <= {14, 1500}
+    check_store(tmp_path / "store", [load])
 
 
 def test_sigterm_under_load_leaves_a_clean_store(start_writer: StartWriter, tmp_path: Path) -> None:

@@ -117,7 +117,7 @@ class QueryRemoting(Collector):
 
     def refuse_new(self) -> None:
         """Answer new requests with GO_AWAY, because the service stops. Safe in a signal handler."""
-        self.server.is_stopping = True
+        self.server.refuse_new()
 
     async def stop(self, grace_s: float) -> None:
         """Answer the requests in work for at most *grace_s*, close all connections and write the last commits."""
