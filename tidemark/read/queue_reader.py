@@ -68,6 +68,7 @@ class QueueReader:
         # topic that its records must have: b"" for any
         self.record_topic = b"" if topic.startswith(_LIGHT_QUEUE) else topic.encode()
         self._attached_log = attached_log
+        self._last: tuple[Watermark, int, Tombstone | None, QueueBounds] | None = None  # the last answer of `bounds`
         self._greatest = (0, 0, 0, 0)  # cuts, watermark and the queue's bounds when its end was greatest
         self._log = attached_log or log
         self.run = UnitRun(
@@ -120,7 +121,12 @@ class QueueReader:
         Raises:
             UnitsGoneError: a file has expired meanwhile.
         """
-        return self._held(self._bounds(watermark, log_min, tombstone), watermark)
+        last = self._last
+        if last is not None and last[0] is watermark and last[1] == log_min and last[2] is tombstone:
+            return last[3]  # many requests may wait for messages of this queue: one of them looks at each watermark
+        bounds = self._held(self._bounds(watermark, log_min, tombstone), watermark)
+        self._last = watermark, log_min, tombstone, bounds
+        return bounds
 
     def _held(self, bounds: QueueBounds, watermark: Watermark) -> QueueBounds:
         """Keep the greatest end seen by this reader, unless the writer has truncated the log since."""

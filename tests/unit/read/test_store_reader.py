@@ -10,6 +10,8 @@ import pytest
 from tests.built_store import BuiltStore
 from tidemark.errors import TopicNotFoundError
 from tidemark.read.store_reader import StoreReader
+from tidemark.read.unit_run import VisibleUnits
+from tidemark.read.watermark import Watermark
 
 
 @pytest.mark.parametrize("name", ["a\0b", "../outside", "a/b", ".", "a b"])
@@ -27,3 +29,30 @@ def test_an_invalid_topic_name_is_not_a_topic(tmp_path: Path, name: str) -> None
     assert set(reader.topics()) == {"orders"}
     with pytest.raises(TopicNotFoundError):
         reader.topic(name)
+
+
+def test_the_bounds_of_a_queue_are_determined_once_for_each_watermark(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many requests wait for messages of the queue."""
+    store = BuiltStore(tmp_path / "store")
+    store.topic("orders")
+    store.append("orders", b"one")
+    store.publish()
+    reader = StoreReader(store.root)
+    queue = reader.queue("orders", 0)
+    looks: list[Watermark] = []
+    visible = queue.run.visible
+
+    def counted(watermark: Watermark, *, log_min: int) -> VisibleUnits:
+        looks.append(watermark)
+        return visible(watermark, log_min=log_min)
+
+    monkeypatch.setattr(queue.run, "visible", counted)
+    first = reader.watermark()
+    assert {reader.bounds(queue, first).max_offset for _ in range(100)} == {1}
+    assert len(looks) == 1
+    store.append("orders", b"two")
+    store.publish()
+    assert {reader.bounds(queue, second).max_offset for second in [reader.watermark()] * 100} == {2}
+    assert len(looks) == 2
