@@ -15,7 +15,7 @@ from tidemark.access.settings import AccessSettings
 from tidemark.format.host import Host, parse_host
 from tidemark.format.primitives import MAX_MESSAGE_SIZE_BYTES
 from tidemark.metrics.address import listen_host
-from tidemark.remoting_server.settings import RemotingSettings
+from tidemark.remoting_server.settings import ConnectionLimits, RemotingSettings
 from tidemark.settings.logs import LogLevel, LogLevelSetting
 from tidemark.store.log_folders import LogFolders
 from tidemark.tls.server_files import ClientAuth
@@ -213,6 +213,12 @@ class WriterSettings(AccessSettings, TlsSettings, TraceSettings, RemotingSetting
     def receive_limit_bytes(self) -> int:
         """The maximum request size. A legal batch takes more bytes as `messages` than in its wire form."""
         return 2 * self.max_message_size_bytes + (1 << 20)
+
+    @property
+    def connection_limits(self) -> ConnectionLimits:
+        """The limits of each remoting connection; a frame may be as large as a gRPC request."""
+        limits = super().connection_limits
+        return limits._replace(frame_bytes=max(limits.frame_bytes, self.receive_limit_bytes))
 
     def open_writer_guard(self) -> Guard | None:
         """Return the guard that admits every request. Raises AccessFileError."""

@@ -54,7 +54,10 @@ class RemotingSettings(BaseSettings):
         16_384, ge=1, le=1 << 20, description="connections of RocketMQ's clients, also limited by open files"
     )
     remoting_max_frame_bytes: int = Field(
-        MAX_FRAME_SIZE_BYTES, ge=4_096, le=1 << 30, description="largest frame; beyond: connection closed"
+        MAX_FRAME_SIZE_BYTES,
+        ge=4_096,
+        le=1 << 30,
+        description="largest frame, at the writer at least two messages; beyond: connection closed",
     )
     remoting_frame_timeout_ms: int = Field(
         60_000, ge=100, le=3_600_000, description="time for the rest of a frame; later: connection closed"

@@ -82,3 +82,10 @@ def test_settings_are_frozen() -> None:
 def test_the_receive_limit_fits_the_largest_legal_batch() -> None:
     """It has room for a 4 MiB body and the rest of its request."""
     assert WriterSettings().receive_limit_bytes > 4_194_304 + 65_536
+
+
+def test_a_frame_may_be_as_large_as_a_grpc_request() -> None:
+    """Two messages of the largest size, and more."""
+    assert WriterSettings().connection_limits.frame_bytes == 16 << 20
+    limits = WriterSettings(max_message_size_bytes=64 << 20, max_in_flight_bytes=64 << 20).connection_limits
+    assert limits.frame_bytes > 128 << 20
