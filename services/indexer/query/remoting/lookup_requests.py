@@ -55,7 +55,8 @@ class LookupRequests:
             max((header.end_timestamp for header in headers), default=0),
             max((header.end_physical_offset for header in headers), default=0),
         )
-        return [_records_of(part) for part in answer.parts], last
+        most_bytes = state.settings.remoting_max_frame_bytes // 2  # clients do not read longer frames
+        return [_records_of(part, most_bytes) for part in answer.parts], last
 
     async def _at(self, exchange: Exchange) -> None:
         asked = VIEW_MESSAGE.read(exchange.frame.fields)
@@ -80,7 +81,10 @@ def topic_of(part: PulledPart) -> str:
     return part.records.buffer[at : at + int(row["topic_length"])].tobytes().decode("utf-8", "replace")
 
 
-def _records_of(part: PulledPart) -> Buffer:
+def _records_of(part: PulledPart, most_bytes: int) -> Buffer:
+    """Return the newest records with requested messages, at least one, and at most *most_bytes* of them."""
+    numbers = np.unique(part.messages["record"])[::-1]
+    sizes = np.cumsum(part.records.rows["message_size"][numbers].astype(np.int64))
     chosen = np.zeros(len(part.records.rows), np.bool_)
-    chosen[part.messages["record"]] = True
+    chosen[numbers[sizes <= max(most_bytes, sizes[0])]] = True
     return part.records.stored_bytes(chosen)

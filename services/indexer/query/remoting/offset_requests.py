@@ -6,8 +6,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from tidemark.access.right import READING, Action, on_group, on_topic
-from tidemark.errors import ArgumentIllegalError, QueueIllegalError, TopicNotFoundError
-from tidemark.format.topic_name import is_group_name
+from tidemark.errors import QueueIllegalError, TopicNotFoundError
 from tidemark.read.lookup.offset_by_time import Boundary, offset_by_time_as_broker, unit_time
 from tidemark.read.queue_reader import QueueBounds, QueueReader
 from tidemark.remoting.codes import RequestCode, ResponseCode
@@ -23,7 +22,7 @@ from tidemark.remoting_server.exchange import Exchange, Handler
 
 from ..groups.consumer_offsets import ConsumerOffset
 from ..state.service_state import ServiceState
-from .offset_commits import OffsetCommits
+from .offset_commits import OffsetCommits, offset_to_commit
 
 _NONE = -1  # store time of an empty queue
 
@@ -128,13 +127,7 @@ class OffsetRequests:
     def _commit(self, exchange: Exchange) -> Coroutine[Any, Any, None] | None:
         asked = UPDATE_CONSUMER_OFFSET.read(exchange.frame.fields)
         exchange.caller.require(on_group(asked.consumer_group, Action.SUB, Action.UPDATE))
-        if not is_group_name(asked.consumer_group):
-            raise ArgumentIllegalError(f"{asked.consumer_group[:255]!r} is not a group name", argument="consumerGroup")
-        if asked.commit_offset < 0:
-            raise ArgumentIllegalError(
-                f"commitOffset is {asked.commit_offset}, and must be at least 0", argument="commitOffset"
-            )
-        offset = ConsumerOffset(asked.consumer_group, asked.topic, asked.queue_id, asked.commit_offset)
+        offset = offset_to_commit(asked.consumer_group, asked.topic, asked.queue_id, asked.commit_offset)
         if exchange.frame.is_one_way:
             self._commits.put(offset)
             exchange.answer()

@@ -10,7 +10,13 @@ from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tidemark.access.right import READING, Action, on_group, on_topic
-from tidemark.errors import OffsetOutOfRangeError, OffsetTooSmallError, QueueIllegalError, TopicForbiddenError
+from tidemark.errors import (
+    FieldIllegalError,
+    OffsetOutOfRangeError,
+    OffsetTooSmallError,
+    QueueIllegalError,
+    TopicForbiddenError,
+)
 from tidemark.read.pull import PullStatus
 from tidemark.read.tag_filter import TagFilter
 from tidemark.remoting.codes import RequestCode, ResponseCode
@@ -29,13 +35,12 @@ from tidemark.remoting_server.client_groups import ClientGroups
 from tidemark.remoting_server.exchange import Exchange, Handler
 from tidemark.remoting_server.refusals import NO_SQL
 
-from ..groups.consumer_offsets import ConsumerOffset
 from ..pull.pull_response import PullAnswerer
 from ..pull.pulled import AnswerLimits, Pulled
 from ..pull.queue_pull import QueuePull
 from ..pull.single_pull import Puller, Ready
 from ..state.service_state import ServiceState
-from .offset_commits import OffsetCommits
+from .offset_commits import OffsetCommits, offset_to_commit
 
 if TYPE_CHECKING:
     from ..pull.pull_spans import PullSpans
@@ -83,14 +88,18 @@ class PullRequests:
         if isinstance(found, _Refusal):
             exchange.answer(found.code, remark=found.remark)
             return None
+        try:
+            tags = parse_tags(found)
+        except FieldIllegalError as error:
+            exchange.answer(ResponseCode.SUBSCRIPTION_PARSE_FAILED, remark=error.message)
+            return None
         self._require_readable(asked)
         if asked.commits_offset and asked.commit_offset >= 0:
             right = on_group(asked.consumer_group, Action.SUB, Action.UPDATE)
             if exchange.caller.may(right):
                 self._commits.put(
-                    ConsumerOffset(asked.consumer_group, asked.topic, asked.queue_id, asked.commit_offset)
+                    offset_to_commit(asked.consumer_group, asked.topic, asked.queue_id, asked.commit_offset)
                 )
-        tags = parse_tags(found)
         return self._answer(exchange, asked, None if tags is None else TagFilter(tags))
 
     def _expression(self, asked: PullMessageRequest) -> str | _Refusal:
@@ -181,7 +190,7 @@ def _is_after_empty_queue(pulled: Pulled) -> bool:
 
 
 def _code_of(pulled: Pulled, offset: int) -> ResponseCode:
-    if pulled.result.parts:
+    if pulled.result.message_count:  # parts may have only damaged records
         return _FOUND
     if _is_after_empty_queue(pulled):
         return _MOVED
