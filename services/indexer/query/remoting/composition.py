@@ -60,7 +60,7 @@ class QueryRemoting(Collector):
     async def start(self) -> None:
         """Bind the address and accept connections. Raises OSError."""
         await self.server.bind(self._state.settings.query_remoting_listen)
-        self._state.groups.clients_of = lambda group: len(self._groups.members(group))
+        self._state.groups.clients = self._groups
         await self.server.start(self._handlers())
         self._expiring = asyncio.create_task(self._expire())
 
