@@ -70,10 +70,14 @@ class ClientGroups:
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._groups: dict[str, _Group] = {}
-        self._awaited = {group: set(members) for group, members in (saved or {}).items() if members}
-        self._settled_s = self._loop.time() + settle_s
+        self.expect(saved or {}, settle_s=settle_s)
         self._on_change = on_change
         self._opaque = 0
+
+    def expect(self, saved: SavedMembers, *, settle_s: float = SETTLE_S) -> None:
+        """Await *saved*, the members of the process before, which is this one's predecessor from now on."""
+        self._awaited = {group: set(members) for group, members in saved.items() if members}
+        self._settled_s = self._loop.time() + settle_s
 
     # -- heartbeats -----------------------------------------------------------------------------------------------
 

@@ -73,6 +73,7 @@ class Line:
 
 async def started(service: ServedApp) -> tuple[QueryRemoting, Line]:
     remoting = QueryRemoting(service.state, None)
+    await remoting.bind()
     await remoting.start()
     return remoting, await Line.open(remoting)
 
@@ -189,6 +190,35 @@ def test_after_a_restart_the_members_are_complete_before_they_are_listed(built: 
         service.run(before())
     with ServedApp(built, **_LISTEN) as service:
         service.run(after())
+
+
+def test_a_process_that_takes_over_the_groups_awaits_their_members(built: BuiltStore) -> None:
+    """It has started before the other process had them."""
+
+    async def beside() -> tuple[QueryRemoting, Line]:
+        remoting, line = await started(second)
+        assert (await line.call(RequestCode.HEART_BEAT, {}, heartbeat("c1"))).code != ResponseCode.SUCCESS
+        return remoting, line
+
+    async def before() -> None:
+        remoting, line = await started(first)
+        for client_id in ("c1", "c2"):
+            await line.call(RequestCode.HEART_BEAT, {}, heartbeat(client_id))
+        await line.stop(remoting)
+
+    async def after() -> None:
+        for client_id in ("c1", "c2"):
+            assert (await line.call(RequestCode.GET_CONSUMER_LIST_BY_GROUP, _GROUP)).code == ResponseCode.SYSTEM_ERROR
+            await line.call(RequestCode.HEART_BEAT, {}, heartbeat(client_id))
+        answer = await line.call(RequestCode.GET_CONSUMER_LIST_BY_GROUP, _GROUP)
+        assert sorted(parse_consumer_list(answer.body)) == ["c1", "c2"]
+        await line.stop(remoting)
+
+    with ServedApp(built, **_LISTEN) as first, ServedApp(built, **_LISTEN) as second:
+        remoting, line = second.run(beside())
+        first.run(before())
+        first.run(first.state.close())
+        second.run(after())
 
 
 def test_new_requests_are_told_to_go_away_when_the_service_stops(built: BuiltStore) -> None:
