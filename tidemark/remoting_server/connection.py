@@ -221,6 +221,14 @@ class Connection(asyncio.Protocol):
     # -- the server's calls ---------------------------------------------------------------------------------------
 
     @property
+    def is_full(self) -> bool:
+        """True if so many bytes of answers are unsent that a handler should wait before it makes a large one."""
+        if self._transport.is_closing():
+            return False
+        unsent = sum(map(len, self._unsent)) + self._transport.get_write_buffer_size()
+        return unsent > self._limits.unsent_bytes
+
+    @property
     def is_idle(self) -> bool:
         """True if no request is in work."""
         return not self._unanswered and not self._unsent

@@ -161,13 +161,12 @@ def test_locks_are_freed_when_the_last_connection_of_the_client_closes(
 
 def test_after_a_restart_members_are_listed_when_all_of_them_are_back(built: BuiltStore) -> None:
     """With a part of the list, two members would take the same queues."""
-    with contextlib.ExitStack() as later:
-        with serve_query_remoting(built.root) as served:
-            one, two = (later.enter_context(served.connect()) for _ in range(2))  # still open at the stop
-            heartbeat(one, "c1")
-            heartbeat(two, "c2")
-            heartbeat(two, "c3", "other")
-            assert members(one) == ["c1", "c2"]
+    with contextlib.ExitStack() as later, serve_query_remoting(built.root) as served:
+        one, two = (later.enter_context(served.connect()) for _ in range(2))  # still open at the stop
+        heartbeat(one, "c1")
+        heartbeat(two, "c2")
+        heartbeat(two, "c3", "other")
+        assert members(one) == ["c1", "c2"]
     with serve_query_remoting(built.root) as served, served.connect() as one, served.connect() as two:
         assert members(one) is None
         heartbeat(one, "c1")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -20,6 +21,7 @@ from .remoting_calls import OWN, SUSPEND, heartbeat, hold, outcome, pull, pull_f
 pytestmark = pytest.mark.integration
 COUNT = 10  # messages in queue 0 of `orders`
 HELD = 400
+PAGES, PAGE_BYTES, PULLS = 20, 60_000, 600  # 36 MB: more than the kernel's buffers take
 
 
 @pytest.fixture
@@ -307,6 +309,36 @@ def test_pulls_beyond_the_limit_of_waiting_requests_are_busy(built: BuiltStore) 
         hold(client, COUNT)
         answer = client.receive()
         assert (answer.code, answer.fields["tidemarkReason"]) == (2, "IN_FLIGHT_LIMIT")
+
+
+def test_a_client_that_does_not_take_its_answers_gets_no_further_pages_made(built: BuiltStore) -> None:
+    """Otherwise its pulls, which may be a thousand, would fill the memory. Later it gets each of them."""
+    for _ in range(PAGES):
+        built.append("orders", bytes(PAGE_BYTES), queue_id=1)
+    built.publish()
+    with serve_query_remoting(built.root, remoting_max_unsent_bytes=PAGE_BYTES) as served, served.connect() as client:
+        for number in range(PULLS):
+            fields = pull_fields(number % PAGES, queueId=1, maxMsgNums=1)
+            client.send(RequestCode.PULL_MESSAGE, fields)
+        with served.connect() as other:
+            until(lambda: pull(other, 0).code == 0)
+        made = pages_made(served)
+        assert made < PULLS / 2
+        answers = [client.receive() for _ in range(PULLS)]
+        assert {answer.code for answer in answers} == {0}
+        assert sorted(answer.opaque for answer in answers) == list(range(1, PULLS + 1))
+
+
+def pages_made(served: ServedRemoting) -> int:
+    """Wait until no further page is made; return the number of pages with one message."""
+    before = -1.0
+    while True:
+        text = served.http.get("/metrics").text
+        (line,) = (line for line in text.splitlines() if line.startswith('rocketmq_messages_out_total{topic="orders"}'))
+        if (found := float(line.split()[1])) == before:
+            return int(found) - COUNT  # of the pull of all of queue 0
+        before = found
+        time.sleep(0.3)
 
 
 # -- deleted topics -------------------------------------------------------------------------------------------------

@@ -102,7 +102,7 @@ class OffsetRequests:
         offset = self._commits.get(group, topic, queue_id)
         if offset is None:
             offset = self._state.offsets.get(group, topic, queue_id)
-        if offset is not None:
+        if offset is not None and self._exists(topic):
             first = self._state.store.first_offset(topic, queue_id)
             _answer_offset(exchange, max(offset, first))  # it may be of a deleted topic of this name
         elif asked.set_zero_if_not_found is not False and await self._begins_at_zero(topic, queue_id):
@@ -110,6 +110,13 @@ class OffsetRequests:
         else:
             remark = f"group {group} has no offset in queue {queue_id} of topic {topic}"
             exchange.answer(ResponseCode.QUERY_NOT_FOUND, remark=remark)
+
+    def _exists(self, topic: str) -> bool:
+        try:
+            self._state.store.topic(topic)
+        except TopicNotFoundError:
+            return False
+        return True
 
     async def _begins_at_zero(self, topic: str, queue_id: int) -> bool:
         """Return True if the queue exists and has lost no message: then a broker starts a new group at 0."""

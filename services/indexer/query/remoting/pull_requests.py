@@ -5,9 +5,11 @@ RocketMQ: PullMessageProcessor, PullRequestHoldService. A page is the records as
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 from tidemark.access.right import READING, Action, on_group, on_topic
 from tidemark.errors import (
@@ -32,6 +34,7 @@ from tidemark.remoting.pulling import (
 )
 from tidemark.remoting.routes import PERM_READ
 from tidemark.remoting_server.client_groups import ClientGroups
+from tidemark.remoting_server.connection import Connection
 from tidemark.remoting_server.exchange import Exchange, Handler
 from tidemark.remoting_server.refusals import NO_SQL
 
@@ -45,6 +48,8 @@ from .offset_commits import OffsetCommits, offset_to_commit
 if TYPE_CHECKING:
     from ..pull.pull_spans import PullSpans
 
+_READS_AT_ONCE = 4  # pages of one connection
+_POLL_S = 0.01
 _DEFAULT_BYTES = 256 << 10  # Go's client names no limit
 _FOUND, _NOT_FOUND = ResponseCode.SUCCESS, ResponseCode.PULL_NOT_FOUND
 _RETRY_NOW, _MOVED = ResponseCode.PULL_RETRY_IMMEDIATELY, ResponseCode.PULL_OFFSET_MOVED
@@ -76,6 +81,7 @@ class PullRequests:
         self._groups = groups
         self._commits = commits
         self._spans = spans
+        self._turns: WeakKeyDictionary[Connection, asyncio.Semaphore] = WeakKeyDictionary()
 
     def handlers(self) -> dict[int, Handler]:
         """Return the handlers by request code."""
@@ -151,14 +157,27 @@ class PullRequests:
 
         make = make_page if self._spans is None else self._spans.around(make_page, asked.topic, asked.queue_id)
 
-        async def wait(ready: Ready, deadline: float) -> bool:
-            return await state.watcher.wait(ready, deadline - time.monotonic(), client=exchange.connection.address)
+        connection = exchange.connection
+        turn = self._turns.get(connection)
+        if turn is None:
+            turn = self._turns[connection] = asyncio.Semaphore(_READS_AT_ONCE)
 
-        try:
-            page = await Puller(state, pull, wait, is_worth_waiting=_is_worth_waiting).run(make)
-        except (OffsetTooSmallError, OffsetOutOfRangeError) as error:
-            page = _moved(error)
-        exchange.answer_parts(page.code, PULL_ANSWER.write(page.answer), page.parts, remark=page.status.value)
+        async def wait(ready: Ready, deadline: float) -> bool:
+            turn.release()
+            try:
+                should_read = await state.watcher.wait(ready, deadline - time.monotonic(), client=connection.address)
+            finally:
+                await turn.acquire()
+            await _room(connection)
+            return should_read
+
+        async with turn:
+            await _room(connection)
+            try:
+                page = await Puller(state, pull, wait, is_worth_waiting=_is_worth_waiting).run(make)
+            except (OffsetTooSmallError, OffsetOutOfRangeError) as error:
+                page = _moved(error)
+            exchange.answer_parts(page.code, PULL_ANSWER.write(page.answer), page.parts, remark=page.status.value)
 
     def _limits(self, asked: PullMessageRequest, tags: TagFilter | None) -> AnswerLimits:
         settings = self._state.settings
@@ -173,6 +192,12 @@ class PullRequests:
             whole_records=True,
             tags_by_hash=True,
         )
+
+
+async def _room(connection: Connection) -> None:
+    """Wait until the client has taken enough of its answers: a page is in memory until it is sent."""
+    while connection.is_full:  # noqa: ASYNC110 - at most four tasks of a slow client poll
+        await asyncio.sleep(_POLL_S)
 
 
 def _tag_expression(kind: str, expression: str) -> str | _Refusal:

@@ -29,6 +29,7 @@ class FakeConnection:
 
     def __init__(self) -> None:
         self.address = "127.0.0.1"
+        self.is_full = False
         self.client_ids: set[str] = set()
         self.sent: list[Buffer] = []
         self.finished: list[int] = []

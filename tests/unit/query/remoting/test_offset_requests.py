@@ -186,6 +186,7 @@ def test_an_offset_of_a_deleted_topic_is_not_below_the_start_of_its_successor(
 ) -> None:
     commit(desk, 2)
     built.delete_topic("orders")
+    assert group_offset(desk) == (ResponseCode.QUERY_NOT_FOUND, None)
     built.topic("orders", queues=2)
     assert service.state.store.first_offset("orders", 0) == MESSAGES
     assert group_offset(desk) == (ResponseCode.SUCCESS, MESSAGES)
