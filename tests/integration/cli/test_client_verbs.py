@@ -8,7 +8,7 @@ import signal
 import pytest
 
 from tests.integration.cli.conftest import Tidemark
-from tests.integration.query.remoting_calls import heartbeat
+from tests.integration.query.remoting.calls import heartbeat
 from tests.remoting_client import RemotingClient
 from tidemark.cli.terminal.exit_status import ExitStatus
 from tidemark.client import Consumer

@@ -72,8 +72,8 @@ class Desk:
         return decode(b"".join(connection.sent)) if connection.sent else None
 
     def ask(self, code: int, fields: Mapping[str, object] | None = None, body: bytes = b"") -> Frame:
-        """Return the answer to one request."""
-        answer = self._service.run(self.start(code, fields, body))
+        """Return the answer to one request. Raises TimeoutError."""
+        answer = self._service.run(asyncio.wait_for(self.start(code, fields, body), WAIT_S))
         assert answer is not None
         assert answer.opaque
         return answer

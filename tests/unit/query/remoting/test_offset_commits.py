@@ -23,7 +23,7 @@ def stored(service: ServedApp, queue_id: int = 0, topic: str = "orders") -> int 
 
 
 class SlowGroups:
-    """Groups whose writes wait until the test lets them go on. started: offsets in the order in which writes began."""
+    """Groups whose writes wait until the test opens the gate. started: offsets in the order in which writes began."""
 
     def __init__(self) -> None:
         self.gate = asyncio.Event()

@@ -71,7 +71,7 @@ def test_a_queue_of_which_a_part_is_deleted_begins_later(tmp_path: Path) -> None
         least = offset(desk, RequestCode.GET_MIN_OFFSET)
         assert 0 < least < offset(desk, RequestCode.GET_MAX_OFFSET) == store.next["orders", 0]
         unknown = desk.ask(RequestCode.QUERY_CONSUMER_OFFSET, _OF_GROUP)
-        assert unknown.code == ResponseCode.QUERY_NOT_FOUND  # the client starts as its program has told it
+        assert unknown.code == ResponseCode.QUERY_NOT_FOUND  # the client starts where its program says
 
 
 @pytest.mark.parametrize(

@@ -136,8 +136,9 @@ def test_a_pull_outside_the_queue(world: World, queue_id: int, offset: int, expe
     assert (outcome(answer), bytes(answer.body)) == (expected, b"")
 
 
-def test_an_offset_after_an_empty_queue_is_moved_at_once_even_if_the_pull_may_wait(world: World) -> None:
-    answer = world.pull(3, queueId=1, sysFlag=_WAIT, suspendTimeoutMillis=20_000)
+def test_an_offset_after_an_empty_queue_is_moved_without_a_wait(built: BuiltStore) -> None:
+    with ServedApp(built, query_max_wait_ms=600_000) as service:
+        answer = World(service).pull(3, queueId=1, sysFlag=_WAIT, suspendTimeoutMillis=600_000)
     assert outcome(answer)[:2] == (ResponseCode.PULL_OFFSET_MOVED, 0)
 
 
@@ -319,8 +320,10 @@ def test_a_wait_with_other_tags_ends_with_progress(world: World, built: BuiltSto
     assert outcome(answer) == (ResponseCode.PULL_RETRY_IMMEDIATELY, MESSAGES + 1, 0, MESSAGES + 1)
 
 
-def test_a_pull_does_not_wait_without_the_flag(world: World) -> None:
-    assert world.pull(MESSAGES, suspendTimeoutMillis=1_000_000).code == ResponseCode.PULL_NOT_FOUND
+def test_a_pull_does_not_wait_without_the_flag(built: BuiltStore) -> None:
+    with ServedApp(built, query_max_wait_ms=600_000) as service:
+        answer = World(service).pull(MESSAGES, suspendTimeoutMillis=600_000)
+    assert answer.code == ResponseCode.PULL_NOT_FOUND
 
 
 def test_a_wait_is_limited_by_the_setting(built: BuiltStore) -> None:

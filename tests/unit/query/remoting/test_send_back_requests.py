@@ -90,7 +90,7 @@ def test_a_place_without_a_message_is_refused(desk: Desk, forward: FakeForward, 
 @pytest.mark.parametrize(
     ("failure", "code"),
     [
-        (WriterUnreachableError("nobody listens"), ResponseCode.SERVICE_NOT_AVAILABLE),
+        (WriterUnreachableError("no answer"), ResponseCode.SERVICE_NOT_AVAILABLE),
         (TopicForbiddenError("read only"), ResponseCode.NO_PERMISSION),
     ],
 )

@@ -22,7 +22,7 @@ from tidemark.format.record import Record
 from tidemark.remoting import Frame, RequestCode
 from tidemark.v1 import topics_pb2
 
-from .remoting_calls import pull
+from .calls import pull
 
 pytestmark = pytest.mark.integration
 
@@ -151,7 +151,7 @@ def test_an_illegal_request_is_refused_by_the_writer(
 
 @pytest.mark.parametrize("is_configured", [True, False])
 def test_a_message_cannot_be_sent_back_without_a_writer(tmp_path: Path, is_configured: bool) -> None:
-    """The client then tries the message again itself; pulls go on."""
+    """The client then tries the message again itself; pulls are still answered."""
     with RunningWriter(tmp_path / "store") as writer:
         (place,) = fill(writer, MESSAGES[0])
         address = writer.address if is_configured else None

@@ -12,7 +12,7 @@ from tests.query_server import serve_query_remoting
 from tests.remoting_client import RemotingClient
 from tidemark.remoting import Frame, RequestCode
 
-from .remoting_calls import log_records, stored, topic_of
+from .calls import log_records, stored, topic_of
 
 pytestmark = pytest.mark.integration
 FOR_EVER_MS = (1 << 63) - 1

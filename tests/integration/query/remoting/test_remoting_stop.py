@@ -20,7 +20,7 @@ from tests.remoting_client import RemotingClient
 from tidemark.local.local_stack import free_port
 from tidemark.remoting import RequestCode
 
-from .remoting_calls import commit_fields, heartbeat, hold, outcome, pull, until
+from .calls import commit_fields, heartbeat, hold, outcome, pull, until
 
 pytestmark = pytest.mark.integration
 COUNT = 10

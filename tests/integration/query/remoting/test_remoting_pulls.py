@@ -16,7 +16,7 @@ from tidemark.remoting import RequestCode, Serialization
 from tidemark.remoting.codes import Language
 from tidemark.store.originals.topics import PERMISSION_WRITE
 
-from .remoting_calls import OWN, SUSPEND, heartbeat, hold, outcome, pull, pull_fields, stored, until
+from .calls import OWN, SUSPEND, heartbeat, hold, outcome, pull, pull_fields, stored, until
 
 pytestmark = pytest.mark.integration
 COUNT = 10  # messages in queue 0 of `orders`

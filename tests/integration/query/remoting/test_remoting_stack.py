@@ -14,7 +14,7 @@ from tidemark.local.local_stack import LocalStack
 from tidemark.remoting import Frame, RequestCode
 from tidemark.remoting.routes import parse_route
 
-from .remoting_calls import SUSPEND, commit_fields, heartbeat, hold, members, outcome
+from .calls import SUSPEND, commit_fields, heartbeat, hold, members, outcome
 
 pytestmark = [pytest.mark.integration, pytest.mark.spark]
 

@@ -20,7 +20,7 @@ from tidemark.client import Credentials
 from tidemark.remoting import Frame, RequestCode
 from tidemark.remoting.groups import BrokerQueue, QueueLock, queue_lock_body
 
-from .remoting_calls import COMMIT, OWN, commit_fields, group_offset, heartbeat, lock, members, pull, until
+from .calls import COMMIT, OWN, commit_fields, group_offset, heartbeat, lock, members, pull, until
 
 pytestmark = pytest.mark.integration
 FOR_EVER_MS = (1 << 63) - 1

@@ -15,7 +15,7 @@ from tidemark.remoting import RequestCode
 from tidemark.remoting.groups import BrokerQueue, QueueLock, queue_lock_body
 from tidemark.remoting.heartbeats import ClientConfig, SubscriptionData, client_config_body
 
-from .remoting_calls import commit_fields, group_offset, heartbeat, lock, members, outcome, pull, until
+from .calls import commit_fields, group_offset, heartbeat, lock, members, outcome, pull, until
 
 pytestmark = pytest.mark.integration
 QUEUES = 4

@@ -18,7 +18,7 @@ from tests.remoting_client import RemotingClient
 from tidemark.local.local_stack import free_port
 from tidemark.remoting import RequestCode
 
-from .remoting_calls import COMMIT, OWN, commit_fields, group_offset, heartbeat, hold, pull, until
+from .calls import COMMIT, OWN, commit_fields, group_offset, heartbeat, hold, pull, until
 
 pytestmark = pytest.mark.integration
 COUNT = 10  # messages in queue 0 of `orders`
