@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from tidemark.remoting.codes import VERSION, Language, RequestCode
 from tidemark.remoting.frame import request
@@ -24,6 +25,14 @@ _SILENT_S = 120.0  # a client without a heartbeat for this long is no member
 _MAX_OPAQUE = 0x7FFFFFFF
 
 SavedMembers = Mapping[str, list[str]]
+
+
+class ClientState(NamedTuple):
+    """One client of a group in answers about the group. address: of its last connection."""
+
+    client_id: str
+    address: str
+    heartbeat_age_ms: int
 
 
 @dataclass
@@ -60,11 +69,15 @@ class ClientGroups:
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._groups: dict[str, _Group] = {}
-        self._awaited = {group: set(members) for group, members in (saved or {}).items() if members}
-        self._settled_s = self._loop.time() + settle_s
         self._noticed_s: dict[str, float] = {}  # by group, also of groups that have just lost their last member
+        self.expect(saved or {}, settle_s=settle_s)
         self._on_change = on_change
         self._opaque = 0
+
+    def expect(self, saved: SavedMembers, *, settle_s: float = SETTLE_S) -> None:
+        """Await *saved*, the members of the process before, which is this one's predecessor from now on."""
+        self._awaited = {group: set(members) for group, members in saved.items() if members}
+        self._settled_s = self._loop.time() + settle_s
 
     # -- heartbeats -----------------------------------------------------------------------------------------------
 
@@ -154,6 +167,25 @@ class ClientGroups:
         if found is None or (self._awaited.get(group) and self._loop.time() < self._settled_s):
             return []
         return list(found.members)
+
+    def clients(self, group: str) -> list[ClientState]:
+        """Return the clients that have sent heartbeats of the group, by id."""
+        found, now = self._groups.get(group), self._loop.time()
+        states = []
+        for client_id, member in sorted(({} if found is None else found.members).items()):
+            connection, heard_s = max(member.heard_s.items(), key=lambda one: one[1])
+            states.append(ClientState(client_id, connection.address, int((now - heard_s) * 1000)))
+        return states
+
+    def topics(self) -> dict[str, list[str]]:
+        """Return the topics that each group with members subscribes."""
+        return {name: sorted(group.subscriptions) for name, group in self._groups.items()}
+
+    def size(self, group: str) -> int:
+        """Return the number of members, with those of the process before that are awaited."""
+        found = self._groups.get(group)
+        awaited = self._awaited.get(group) if self._loop.time() < self._settled_s else None
+        return len((set() if found is None else found.members.keys()) | (awaited or set()))
 
     def has_room(self, group: str, client_id: str, groups: int, members: int) -> bool:
         """Return True if *client_id* is a member of *group*, or may become one within the limits."""

@@ -19,7 +19,7 @@ from tidemark.remoting.framing import encode
 from .counts import RequestCounts
 from .settings import ConnectionLimits
 
-_LINGER_NOT = struct.pack("ii", 1, 0)
+LINGER_NOT = struct.pack("ii", 1, 0)  # SO_LINGER: drop what is not sent at close
 
 
 class Owner(Protocol):
@@ -210,6 +210,14 @@ class Connection(asyncio.Protocol):
         return len(self._buffer)
 
     @property
+    def is_full(self) -> bool:
+        """True if so many bytes of answers are unsent that a handler should wait before it makes a large one."""
+        if self._transport.is_closing():
+            return False
+        unsent = sum(map(len, self._unsent)) + self._transport.get_write_buffer_size()
+        return unsent > self._limits.unsent_bytes
+
+    @property
     def is_idle(self) -> bool:
         """True if no request is in work."""
         return not self._unanswered and not self._unsent
@@ -247,12 +255,17 @@ def abort(transport: asyncio.Transport) -> None:
     connection = transport.get_extra_info("socket")
     if connection is not None:
         with contextlib.suppress(OSError):
-            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER_NOT)
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, LINGER_NOT)
     transport.abort()
 
 
 def peer_of(transport: asyncio.Transport) -> tuple[str, bytes]:
     """Return the client's IP address, and its address as in records."""
     peer = transport.get_extra_info("peername") or ("127.0.0.1", 0)
-    address = peer[0].partition("%")[0].removeprefix("::ffff:")
+    address = ip_address_of(peer)
     return address, encode_host(Host(address, peer[1]))
+
+
+def ip_address_of(peer: tuple[Any, ...]) -> str:
+    """Return the IP address of a socket's address, without scope, and as IPv4 if it is one."""
+    return str(peer[0]).partition("%")[0].removeprefix("::ffff:")

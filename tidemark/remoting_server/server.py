@@ -18,7 +18,7 @@ from .counts import RequestCounts
 from .dispatch import Dispatcher
 from .exchange import Handler
 from .settings import ConnectionLimits
-from .tls_door import TlsDoor
+from .tls_listener import TlsListener
 
 log = structlog.get_logger()
 
@@ -52,8 +52,8 @@ class RemotingServer:
         self._dispatcher = Dispatcher(guard)
         self.handle = self._dispatcher.handle
         self._connections: set[Connection] = set()
-        self._handshakes: set[TlsDoor] = set()
-        self._server: asyncio.Server
+        self._listener = None if tls is None else TlsListener(self, _listening_context(tls), _HANDSHAKE_S)
+        self._server: asyncio.Server | None = None  # of plaintext
         self._scanning: asyncio.Task[None] | None = None
         self._incomplete_bytes = 0
         self._logged: dict[tuple[str, str], float] = {}
@@ -72,44 +72,40 @@ class RemotingServer:
         """Bind address:port, and set `port`. Raises OSError."""
         self.loop = asyncio.get_running_loop()
         host, _, port = listen.rpartition(":")
+        host = host.strip("[]")
+        if self._listener is not None:
+            self.port = self._listener.bind(host, int(port))
+            return
         self._server = await self.loop.create_server(
-            self._protocol_factory(), host.strip("[]"), int(port), backlog=_BACKLOG, start_serving=False
+            lambda: Connection(self), host, int(port), backlog=_BACKLOG, start_serving=False
         )
         self.port = self._server.sockets[0].getsockname()[1]
-
-    def _protocol_factory(self) -> Callable[[], asyncio.Protocol]:
-        if self._tls is None:
-            return lambda: Connection(self)
-        context = _listening_context(self._tls)
-        return lambda: TlsDoor(self, context, _HANDSHAKE_S)
 
     async def start(self, handlers: Mapping[int, Handler]) -> None:
         """Accept connections. *handlers*: by request code."""
         self._dispatcher.handlers = handlers
-        await self._server.start_serving()
+        if self._listener is not None:
+            self._listener.start()
+        if self._server is not None:
+            await self._server.start_serving()
         self._scanning = asyncio.create_task(self._scan())
         log.info("remoting_started", port=self.port, tls=self._tls is not None)
 
     def add(self, connection: Connection) -> bool:
         """Add a connection; return False if there are too many, or the server stops."""
-        if self._is_full():
+        own = 0 if self._listener is None else 1  # its handshake, which has not ended yet
+        if self.is_stopping or self._held() - own >= self.limits.connections:
             return False
         self._connections.add(connection)
         return True
 
-    def add_handshake(self, door: TlsDoor) -> bool:
-        """Add a connection whose TLS handshake begins; return False as `add` does."""
-        if self._is_full():
-            return False
-        self._handshakes.add(door)
-        return True
+    def is_full(self) -> bool:
+        """Return True if no further connection may be accepted."""
+        return self.is_stopping or self._held() >= self.limits.connections
 
-    def remove_handshake(self, door: TlsDoor) -> None:
-        """Forget a connection whose handshake has ended."""
-        self._handshakes.discard(door)
-
-    def _is_full(self) -> bool:
-        return self.is_stopping or len(self._connections) + len(self._handshakes) >= self.limits.connections
+    def _held(self) -> int:
+        handshakes = 0 if self._listener is None else len(self._listener.handshakes)
+        return len(self._connections) + handshakes
 
     def too_many(self, address: str) -> None:
         """Report a connection that `add` has refused; one that comes at a stop is not reported."""
@@ -161,7 +157,10 @@ class RemotingServer:
     async def stop(self, grace_s: float) -> None:
         """Refuse new requests, let those in work end for at most *grace_s*, and close all connections."""
         self.refuse_new()
-        self._server.close()
+        if self._listener is not None:
+            self._listener.close()
+        if self._server is not None:
+            self._server.close()
         deadline = self.loop.time() + grace_s
         while not all(connection.is_idle for connection in self._connections):
             if self.loop.time() >= deadline:
@@ -169,8 +168,8 @@ class RemotingServer:
             await asyncio.sleep(_POLL_S)
         if self._scanning is not None:
             self._scanning.cancel()
-        for door in list(self._handshakes):
-            door.abort()
+        if self._listener is not None:
+            self._listener.abort()
         for connection in list(self._connections):
             connection.close()
 

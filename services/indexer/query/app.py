@@ -87,7 +87,10 @@ def create_app(
         await asyncio.to_thread(warm_up)
         settle_memory()
         state.watcher.start()
-        remoting = await _start_remoting(app)
+        await bind_remoting(app)
+        remoting: QueryRemoting | None = app.state.remoting
+        if remoting is not None:
+            await remoting.start()
         for_ever = [
             close_deleted_files(state),
             remove_expired_members(state),
@@ -107,6 +110,7 @@ def create_app(
     )
     app.state.service = state
     app.state.pull_spans = None  # traces are off
+    app.state.remoting = None
     # `include_router` would match each path one level deeper. FastAPI's own pages come after these routes.
     app.router.routes[:0] = [route for routes in _ROUTES for route in routes.router.routes]
     if settings.console:
@@ -120,16 +124,23 @@ def create_app(
     return app
 
 
-async def _start_remoting(app: FastAPI) -> QueryRemoting | None:
-    """Serve RocketMQ's clients, if the settings have an address. Raises OSError if it cannot be bound."""
+async def bind_remoting(app: FastAPI) -> None:
+    """Bind the address for RocketMQ's clients, if the settings have one and it is not bound yet.
+
+    Call it on the event loop that will run the application. Raises OSError.
+    """
     state: ServiceState = app.state.service
-    if not state.settings.query_remoting_listen:
-        return None
+    listen = state.settings.query_remoting_listen
+    if not listen or app.state.remoting is not None:
+        return
     remoting = QueryRemoting(state, app.state.pull_spans)
-    await remoting.start()
-    state.remoting = remoting
+    try:
+        await remoting.bind()
+    except OSError as error:
+        variable = "TIDEMARK_QUERY_REMOTING_LISTEN"
+        raise OSError(f"cannot listen on {listen} for RocketMQ's clients ({variable}): {error}") from error
+    app.state.remoting = state.remoting = remoting
     state.metrics.registry.register(remoting)
-    return remoting
 
 
 def _add_spans(app: FastAPI, state: ServiceState, tracer: Tracer) -> None:

@@ -19,7 +19,7 @@ from tidemark.store.safety import require_safe_store
 from tidemark.tls.reloading import Reloading, log_reload
 from tidemark.tracing.opening import open_tracing
 
-from .app import create_app
+from .app import bind_remoting, create_app
 from .config import QuerySettings
 from .memory_limits import limit_memory
 from .state.service_state import ServiceState
@@ -36,7 +36,7 @@ class QueryServer(uvicorn.Server):
     def __init__(self, settings: QuerySettings) -> None:
         tls = settings.open_tls((settings.query_listen, settings.query_remoting_listen), log_reload)
         self._tracing = open_tracing(settings, "query")
-        app = create_app(settings, tls, settings.open_guard("query"), self._tracing)
+        app = self._app = create_app(settings, tls, settings.open_guard("query"), self._tracing)
         self._state: ServiceState = app.state.service
         self._drain_s = settings.drain_ms / 1000
         self._stop_at = float("inf")
@@ -62,7 +62,8 @@ class QueryServer(uvicorn.Server):
             self.config.ssl = _listening_context(tls)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Bind, and log the bound address."""
+        """Bind, and log the bound address. Raises OSError if the address for RocketMQ's clients cannot be bound."""
+        await bind_remoting(self._app)  # within the lifespan, a failure would be logged with a traceback
         await super().startup(sockets)
         if self.started:
             for server in self.servers:

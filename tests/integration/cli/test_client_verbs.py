@@ -8,8 +8,11 @@ import signal
 import pytest
 
 from tests.integration.cli.conftest import Tidemark
+from tests.integration.query.remoting.calls import heartbeat
+from tests.remoting_client import RemotingClient
 from tidemark.cli.terminal.exit_status import ExitStatus
 from tidemark.client import Consumer
+from tidemark.local.local_stack import LocalStack
 
 pytestmark = [pytest.mark.integration, pytest.mark.spark, pytest.mark.slow]
 
@@ -184,6 +187,19 @@ def test_a_group_with_members_is_shown_and_cannot_be_reset(tidemark: Tidemark) -
     assert len(member["holds"]) == 2
     assert (refused.returncode, b"stop its consumers" in refused.stderr) == (ExitStatus.REJECTED, True)
     assert len(tidemark.json(*reset)["offsets"]) == 2
+
+
+def test_rocketmqs_clients_of_a_group_are_shown(tidemark: Tidemark, stack: LocalStack) -> None:
+    """They have no queues here, because they divide the queues among themselves."""
+    tidemark.json("topic", "create", "pushed", "--queues", 1)
+    with RemotingClient(stack.query_remoting_port) as client:
+        assert heartbeat(client, "192.0.2.1@push", "pushing", pushed="*").code == 0
+        shown = tidemark.json("group", "show", "pushing")
+        table = tidemark.run("group", "show", "pushing").stdout
+        groups = {one["group"]: one["members"] for one in tidemark.json("group", "list")["groups"]}
+    assert [one["client_id"] for one in shown["clients"]] == ["192.0.2.1@push"]
+    assert b"192.0.2.1@push" in table
+    assert groups["pushing"] == 1
 
 
 def test_status_exits_with_0_while_all_services_answer(tidemark: Tidemark, nowhere: Tidemark) -> None:

@@ -65,6 +65,9 @@ def show(group: _Group, query: QueryUrl = None, output: OutputOption = Output.TA
         print_facts({"generation": answer["generation"], "strategy": answer["strategy"]})
         members = [(one["member_id"], one["heartbeat_age_ms"], _held(one["holds"])) for one in answer["members"]]
         print_table(("member", "silent, ms", "holds"), members)
+    if answer.get("clients"):  # an older service does not name them
+        clients = [(one["client_id"], one["heartbeat_age_ms"], one["address"]) for one in answer["clients"]]
+        print_table(("RocketMQ client", "silent, ms", "address"), clients)
     names = ("topic", "queue_id", "offset", "min_offset", "max_offset", "lag", "below_min")
     rows = [[queue[name] for name in names] for queue in answer["queues"]]
     print_table(("topic", "queue", "offset", "first offset", "end", "lag", "lost to retention"), rows)

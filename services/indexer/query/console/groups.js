@@ -44,7 +44,7 @@ function groupView(answer, look) {
     el("section", { class: "card" }, facts([
       ["Lag", count(answer.lag)],
       ["Lost to retention", count(answer.below_min)],
-      ["Members", answer.members === null ? "managed by another process" : count(answer.members.length)],
+      ["Members", answer.members === null ? "managed by another process" : count(answer.members.length + answer.clients.length)],
       ["Generation", count(answer.generation)],
       ["Strategy", answer.strategy === null ? "–" : visible(answer.strategy)],
     ])),
@@ -52,6 +52,8 @@ function groupView(answer, look) {
       brief(member.member_id), `${span(member.heartbeat_age_ms)} ago`,
       brief(member.holds.map((queue) => `${queue.topic}/${queue.queue_id}`).join(", "), 120) || "nothing",
     ]), { empty: "No live members." }),
+    ...(answer.clients?.length ? [table("RocketMQ clients", ["Client", ["Last heartbeat", "number"], "Address"],
+      answer.clients.map((client) => [brief(client.client_id), `${span(client.heartbeat_age_ms)} ago`, brief(client.address)]))] : []),
     ...topics.map((topic) => el("section", {},
       el("div", { class: "resultbar" }, el("h2", {}, el("a", { href: to("/topic", { name: topic }) }, brief(topic))),
         el("span", {}, "All queues: ", reset(topic, null))),

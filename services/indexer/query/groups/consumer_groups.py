@@ -14,6 +14,7 @@ from typing import NamedTuple, Protocol, TypeVar
 from tidemark.errors import ArgumentIllegalError, GroupActiveError, QueueIllegalError, TopicNotFoundError
 from tidemark.format.elements import ELEMENT_OVERHEAD
 from tidemark.read.store_reader import StoreReader
+from tidemark.remoting_server.client_groups import ClientState
 
 from ..config import QuerySettings
 from ..schema.request_bodies import HeartbeatBody, JoinBody, OffsetsBody
@@ -37,6 +38,35 @@ class MemberOffsets(NamedTuple):
     offsets: list[int | None]
 
 
+class GroupClients(Protocol):
+    """The members of groups that are RocketMQ's clients. They divide the queues among themselves."""
+
+    def size(self, group: str) -> int:
+        """Return the number of members, with those that the process before had and that may come back."""
+
+    def clients(self, group: str) -> list[ClientState]:
+        """Return the clients that have sent heartbeats of the group, by id."""
+
+    def topics(self) -> dict[str, list[str]]:
+        """Return the topics that each group with such members subscribes."""
+
+
+class NoClients:
+    """The clients of a service that does not serve the remoting protocol."""
+
+    def size(self, _group: str) -> int:
+        """Return 0."""
+        return 0
+
+    def clients(self, _group: str) -> list[ClientState]:
+        """Return no clients."""
+        return []
+
+    def topics(self) -> dict[str, list[str]]:
+        """Return no groups."""
+        return {}
+
+
 class ConsumerGroups:
     """The consumer groups of one store. Every method raises StoreLockedError if another process manages them."""
 
@@ -48,7 +78,7 @@ class ConsumerGroups:
         self._store = store
         self._offsets = offsets
         self._read = read
-        self.clients_of: Callable[[str], int] = lambda _: 0  # number of RocketMQ's clients in a group
+        self.clients: GroupClients = NoClients()  # lives on the event loop
 
     # -- members --------------------------------------------------------------------------------------------------
 
@@ -157,7 +187,7 @@ class ConsumerGroups:
             TopicNotFoundError, QueueIllegalError: a queue does not exist.
             ArgumentIllegalError: an offset is above the end of its queue.
         """
-        if clients := self.clients_of(group):
+        if clients := self.clients.size(group):
             raise GroupActiveError(
                 f"group {group} has {clients} members that are RocketMQ's clients: only they may set its offsets",
                 group=group,

@@ -45,9 +45,11 @@ class QueryRemoting(Collector):
     def __init__(self, state: ServiceState, spans: PullSpans | None) -> None:
         self._state = state
         self._spans = spans
-        settings, path = state.settings, state.store.paths.query_clients
-        self._saved = SavedClients(path, DiskStorage())
-        self._groups = ClientGroups(load_clients(path), on_change=self._saved.save)
+        settings = state.settings
+        self._path = state.store.paths.query_clients
+        self._saved = SavedClients(self._path, DiskStorage())
+        self._groups = ClientGroups(load_clients(self._path), on_change=self._saved.save)
+        self._has_groups = state.offsets.is_owner
         self._locks = QueueLocks()
         self._commits = OffsetCommits(state.groups, interval_s=settings.remoting_offset_interval_ms / 1000)
         limits = GroupLimits(
@@ -62,10 +64,13 @@ class QueryRemoting(Collector):
         """Host and port for clients."""
         return self._state.settings.route_addresses(query_port=self.server.port).query
 
-    async def start(self) -> None:
-        """Bind the address and accept connections. Raises OSError."""
+    async def bind(self) -> None:
+        """Bind the address. Raises OSError."""
         await self.server.bind(self._state.settings.query_remoting_listen)
-        self._state.groups.clients_of = lambda group: len(self._groups.members(group))
+
+    async def start(self) -> None:
+        """Accept connections."""
+        self._state.groups.clients = self._groups
         await self.server.start(self._handlers())
         self._expiring = asyncio.create_task(self._expire())
 
@@ -100,14 +105,19 @@ class QueryRemoting(Collector):
 
     def _by_owner(self, handler: Handler) -> Handler:
         """Return a handler that refuses if another process has the groups of this store."""
-        offsets = self._state.offsets
 
         def handle(exchange: Exchange) -> Coroutine[Any, Any, None] | None:
-            if not offsets.is_owner:
-                offsets.require_owner()
+            if not self._has_groups:
+                self._take_groups()
             return handler(exchange)
 
         return handle
+
+    def _take_groups(self) -> None:
+        """Become the owner of the groups, and await their members. Raises StoreLockedError."""
+        self._state.offsets.require_owner()
+        self._groups.expect(load_clients(self._path))
+        self._has_groups = True
 
     async def _expire(self) -> None:
         while True:

@@ -47,7 +47,7 @@ class LookupRequests:
             unique=asked.is_unique_key,
             from_ms=asked.begin_timestamp,
             to_ms=asked.end_timestamp,
-            limit=min(max(asked.max_num, 1), _MOST_MESSAGES),
+            limit=_MOST_MESSAGES,  # of entries with this hash: some may be of other keys, or not visible yet
         )
         answer = find_by_key_as_broker(state.store, state.index, state.store.watermark(), query)
         headers = [table.header for table in state.index.tables()]
@@ -55,7 +55,8 @@ class LookupRequests:
             max((header.end_timestamp for header in headers), default=0),
             max((header.end_physical_offset for header in headers), default=0),
         )
-        return [_records_of(part) for part in answer.parts], last
+        most_bytes = state.settings.remoting_max_frame_bytes // 2  # clients do not read longer frames
+        return [_newest(part, max(asked.max_num, 1), most_bytes) for part in answer.parts], last
 
     async def _at(self, exchange: Exchange) -> None:
         asked = VIEW_MESSAGE.read(exchange.frame.fields)
@@ -80,7 +81,10 @@ def topic_of(part: PulledPart) -> str:
     return part.records.buffer[at : at + int(row["topic_length"])].tobytes().decode("utf-8", "replace")
 
 
-def _records_of(part: PulledPart) -> Buffer:
+def _newest(part: PulledPart, count: int, most_bytes: int) -> Buffer:
+    """Return the newest records with requested messages: at most *count* and *most_bytes*, and at least one."""
+    numbers = np.unique(part.messages["record"])[::-1][:count]
+    sizes = np.cumsum(part.records.rows["message_size"][numbers].astype(np.int64))
     chosen = np.zeros(len(part.records.rows), np.bool_)
-    chosen[part.messages["record"]] = True
+    chosen[numbers[sizes <= max(most_bytes, sizes[0])]] = True
     return part.records.stored_bytes(chosen)

@@ -6,8 +6,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from tidemark.access.right import READING, Action, on_group, on_topic
-from tidemark.errors import ArgumentIllegalError, QueueIllegalError, TopicNotFoundError
-from tidemark.format.topic_name import is_group_name
+from tidemark.errors import QueueIllegalError, TopicNotFoundError
 from tidemark.read.lookup.offset_by_time import Boundary, offset_by_time_as_broker, unit_time
 from tidemark.read.queue_reader import QueueBounds, QueueReader
 from tidemark.remoting.codes import RequestCode, ResponseCode
@@ -23,7 +22,7 @@ from tidemark.remoting_server.exchange import Exchange, Handler
 
 from ..groups.consumer_offsets import ConsumerOffset
 from ..state.service_state import ServiceState
-from .offset_commits import OffsetCommits
+from .offset_commits import OffsetCommits, offset_to_commit
 
 _NONE = -1  # store time of an empty queue
 
@@ -103,7 +102,7 @@ class OffsetRequests:
         offset = self._commits.get(group, topic, queue_id)
         if offset is None:
             offset = self._state.offsets.get(group, topic, queue_id)
-        if offset is not None:
+        if offset is not None and self._exists(topic):
             first = self._state.store.first_offset(topic, queue_id)
             _answer_offset(exchange, max(offset, first))  # it may be of a deleted topic of this name
         elif asked.set_zero_if_not_found is not False and await self._begins_at_zero(topic, queue_id):
@@ -111,6 +110,13 @@ class OffsetRequests:
         else:
             remark = f"group {group} has no offset in queue {queue_id} of topic {topic}"
             exchange.answer(ResponseCode.QUERY_NOT_FOUND, remark=remark)
+
+    def _exists(self, topic: str) -> bool:
+        try:
+            self._state.store.topic(topic)
+        except TopicNotFoundError:
+            return False
+        return True
 
     async def _begins_at_zero(self, topic: str, queue_id: int) -> bool:
         """Return True if the queue exists and has lost no message: then a broker starts a new group at 0."""
@@ -128,13 +134,7 @@ class OffsetRequests:
     def _commit(self, exchange: Exchange) -> Coroutine[Any, Any, None] | None:
         asked = UPDATE_CONSUMER_OFFSET.read(exchange.frame.fields)
         exchange.caller.require(on_group(asked.consumer_group, Action.SUB, Action.UPDATE))
-        if not is_group_name(asked.consumer_group):
-            raise ArgumentIllegalError(f"{asked.consumer_group[:255]!r} is not a group name", argument="consumerGroup")
-        if asked.commit_offset < 0:
-            raise ArgumentIllegalError(
-                f"commitOffset is {asked.commit_offset}, and must be at least 0", argument="commitOffset"
-            )
-        offset = ConsumerOffset(asked.consumer_group, asked.topic, asked.queue_id, asked.commit_offset)
+        offset = offset_to_commit(asked.consumer_group, asked.topic, asked.queue_id, asked.commit_offset)
         if exchange.frame.is_one_way:
             self._commits.put(offset)
             exchange.answer()

@@ -5,14 +5,22 @@ RocketMQ: PullMessageProcessor, PullRequestHoldService. A page is the records as
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 import orjson
 
 from tidemark.access.right import READING, Action, on_group, on_topic
-from tidemark.errors import OffsetOutOfRangeError, OffsetTooSmallError, QueueIllegalError, TopicForbiddenError
+from tidemark.errors import (
+    FieldIllegalError,
+    OffsetOutOfRangeError,
+    OffsetTooSmallError,
+    QueueIllegalError,
+    TopicForbiddenError,
+)
 from tidemark.read.pull import PullStatus
 from tidemark.read.tag_filter import TagFilter
 from tidemark.remoting.codes import RequestCode, ResponseCode
@@ -29,21 +37,23 @@ from tidemark.remoting.pulling import (
 from tidemark.remoting.refusal import SKIPPED
 from tidemark.remoting.routes import PERM_READ
 from tidemark.remoting_server.client_groups import ClientGroups
+from tidemark.remoting_server.connection import Connection
 from tidemark.remoting_server.exchange import Exchange, Handler, refusal_fields
 from tidemark.remoting_server.refusals import NO_SQL
 
-from ..groups.consumer_offsets import ConsumerOffset
 from ..pull.pull_response import PullAnswerer, skipped_json
 from ..pull.pulled import AnswerLimits, Pulled
 from ..pull.queue_pull import QueuePull
 from ..pull.single_pull import Puller, Ready
 from ..state.service_state import ServiceState
-from .offset_commits import OffsetCommits
+from .offset_commits import OffsetCommits, offset_to_commit
 
 if TYPE_CHECKING:
     from ..pull.pull_spans import PullSpans
 
 _MOST_SKIPPED = 20
+_READS_AT_ONCE = 4  # pages of one connection
+_POLL_S = 0.01
 _DEFAULT_BYTES = 256 << 10  # Go's client names no limit
 _FOUND, _NOT_FOUND = ResponseCode.SUCCESS, ResponseCode.PULL_NOT_FOUND
 _RETRY_NOW, _MOVED = ResponseCode.PULL_RETRY_IMMEDIATELY, ResponseCode.PULL_OFFSET_MOVED
@@ -76,6 +86,7 @@ class PullRequests:
         self._groups = groups
         self._commits = commits
         self._spans = spans
+        self._turns: WeakKeyDictionary[Connection, asyncio.Semaphore] = WeakKeyDictionary()
 
     def handlers(self) -> dict[int, Handler]:
         """Return the handlers by request code."""
@@ -88,14 +99,18 @@ class PullRequests:
         if isinstance(found, _Refusal):
             exchange.answer(found.code, remark=found.remark)
             return None
+        try:
+            tags = parse_tags(found)
+        except FieldIllegalError as error:
+            exchange.answer(ResponseCode.SUBSCRIPTION_PARSE_FAILED, remark=error.message)
+            return None
         self._require_readable(asked)
         if asked.commits_offset and asked.commit_offset >= 0:
             right = on_group(asked.consumer_group, Action.SUB, Action.UPDATE)
             if exchange.caller.may(right):
                 self._commits.put(
-                    ConsumerOffset(asked.consumer_group, asked.topic, asked.queue_id, asked.commit_offset)
+                    offset_to_commit(asked.consumer_group, asked.topic, asked.queue_id, asked.commit_offset)
                 )
-        tags = parse_tags(found)
         return self._answer(exchange, asked, None if tags is None else TagFilter(tags))
 
     def _expression(self, asked: PullMessageRequest) -> str | _Refusal:
@@ -149,15 +164,28 @@ class PullRequests:
 
         make = make_page if self._spans is None else self._spans.around(make_page, asked.topic, asked.queue_id)
 
-        async def wait(ready: Ready, deadline: float) -> bool:
-            return await state.watcher.wait(ready, deadline - time.monotonic(), client=exchange.connection.address)
+        connection = exchange.connection
+        turn = self._turns.get(connection)
+        if turn is None:
+            turn = self._turns[connection] = asyncio.Semaphore(_READS_AT_ONCE)
 
-        try:
-            page = await Puller(state, pull, wait, is_worth_waiting=_is_worth_waiting).run(make)
-        except (OffsetTooSmallError, OffsetOutOfRangeError) as error:
-            page = _moved(error)
-        fields = PULL_ANSWER.write(page.answer) | page.own_fields
-        exchange.answer_parts(page.code, fields, page.parts, remark=page.status.value)
+        async def wait(ready: Ready, deadline: float) -> bool:
+            turn.release()
+            try:
+                should_read = await state.watcher.wait(ready, deadline - time.monotonic(), client=connection.address)
+            finally:
+                await turn.acquire()
+            await _room(connection)
+            return should_read
+
+        async with turn:
+            await _room(connection)
+            try:
+                page = await Puller(state, pull, wait, is_worth_waiting=_is_worth_waiting).run(make)
+            except (OffsetTooSmallError, OffsetOutOfRangeError) as error:
+                page = _moved(error)
+            fields = PULL_ANSWER.write(page.answer) | page.own_fields
+            exchange.answer_parts(page.code, fields, page.parts, remark=page.status.value)
 
     def _limits(self, asked: PullMessageRequest, tags: TagFilter | None) -> AnswerLimits:
         settings = self._state.settings
@@ -172,6 +200,12 @@ class PullRequests:
             whole_records=True,
             tags_by_hash=True,
         )
+
+
+async def _room(connection: Connection) -> None:
+    """Wait until the client has taken enough of its answers: a page is in memory until it is sent."""
+    while connection.is_full:  # noqa: ASYNC110 - at most four tasks of a slow client poll
+        await asyncio.sleep(_POLL_S)
 
 
 def _tag_expression(kind: str, expression: str) -> str | _Refusal:
@@ -189,7 +223,7 @@ def _is_after_empty_queue(pulled: Pulled) -> bool:
 
 
 def _code_of(pulled: Pulled, offset: int) -> ResponseCode:
-    if pulled.result.parts:
+    if pulled.result.message_count:  # parts may have only damaged records
         return _FOUND
     if _is_after_empty_queue(pulled):
         return _MOVED

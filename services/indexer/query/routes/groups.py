@@ -36,11 +36,12 @@ async def list_groups(request: Request) -> Response:
     for offset in await state.reads.read(lambda: list(state.offsets.all())):
         offsets.setdefault(offset.group, []).append(offset)
     states = state.groups.leases.states()
+    subscribed = state.groups.clients.topics()
     summaries = []
-    for group in sorted(offsets.keys() | states.keys()):
+    for group in sorted(offsets.keys() | states.keys() | subscribed.keys()):
         if not caller.may(on_group(group, *KNOWN_ACTIONS)):
             continue
-        topics = {offset.topic for offset in offsets.get(group, ())}
+        topics = {offset.topic for offset in offsets.get(group, ())}.union(subscribed.get(group, ()))
         group_state = states.get(group)
         members = _members_json(state, group_state)
         summaries.append(
@@ -48,7 +49,7 @@ async def list_groups(request: Request) -> Response:
                 "group": group,
                 "topics": sorted(topics if group_state is None else topics | group_state.topics),
                 "queues": len(offsets.get(group, ())),
-                "members": None if members is None else len(members),
+                "members": None if members is None else len(members) + len(state.groups.clients.clients(group)),
             }
         )
     return json_response({"store": state.settings.store_name, "groups": summaries})
@@ -67,14 +68,17 @@ def _members_json(state: ServiceState, group_state: GroupState | None) -> list[d
 async def describe_group(request: Request, group: GroupName) -> Response:
     """Return the group's members with the queues that each holds, and its offset and lag in each queue.
 
+    `clients` are members that are RocketMQ's clients.
+
     `below_min` counts messages that retention deleted before the group read them.
     """
     state = state_of(request)
+    clients = state.groups.clients.clients(group)
 
     def look() -> Response:
         offsets = [offset for offset in state.offsets.all() if offset.group == group]
         group_state = state.groups.leases.state(group)
-        if not offsets and group_state is None:
+        if not offsets and not clients and group_state is None:
             raise MessageNotFoundError(f"group {group} has no offsets and no members", group=group)
         watermark = state.store.watermark()
         queues = [offset_json(state, watermark, offset) for offset in offsets]
@@ -85,6 +89,7 @@ async def describe_group(request: Request, group: GroupName) -> Response:
                 "generation": None if group_state is None else group_state.generation,
                 "strategy": None if group_state is None else group_state.strategy.value,
                 "members": _members_json(state, group_state),
+                "clients": [client._asdict() for client in clients] if state.offsets.is_owner else None,
                 "lag": sum(queue["lag"] or 0 for queue in queues),
                 "below_min": sum(queue["below_min"] or 0 for queue in queues),
                 "queues": queues,

@@ -74,6 +74,14 @@ class MemberAnswer(BaseModel):
     holds: list[HeldQueueAnswer]
 
 
+class ClientAnswer(BaseModel):
+    """A living member that is one of RocketMQ's clients."""
+
+    client_id: str
+    address: str
+    heartbeat_age_ms: int = Field(description="time since the client's last heartbeat")
+
+
 class GroupAnswer(BaseModel):
     """A group's members and offsets."""
 
@@ -82,6 +90,10 @@ class GroupAnswer(BaseModel):
     generation: int | None = Field(description="null without members")
     strategy: Literal["averagely", "consistent_hash"] | None = Field(description="null without members")
     members: list[MemberAnswer] | None = Field(description="null if another process manages the groups")
+    clients: list[ClientAnswer] | None = Field(
+        description="members that are RocketMQ's clients, which divide the queues among themselves; null if another "
+        "process manages the groups"
+    )
     lag: int
     below_min: int
     queues: list[GroupOffsetAnswer]
@@ -93,7 +105,9 @@ class GroupSummary(BaseModel):
     group: str
     topics: list[str] = Field(description="topics in which the group has an offset, or to which a member subscribes")
     queues: int = Field(description="number of queues in which the group has an offset")
-    members: int | None = Field(description="number of live members; null if another process manages the groups")
+    members: int | None = Field(
+        description="number of live members, with RocketMQ's clients; null if another process manages the groups"
+    )
 
 
 class GroupsAnswer(BaseModel):

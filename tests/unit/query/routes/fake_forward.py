@@ -28,6 +28,9 @@ class FakeForward:
         self.refusals: dict[int, StoreError] = {}
         self.appended: list[tuple[str, list[bytes], str]] = []  # (topic, bodies, request id)
         self.sent_back: list[SentBackMessage] = []
+        self.groups: list[str] = []  # of the messages that were sent back, as the next two
+        self.delay_levels: list[int] = []
+        self.limits_of_tries: list[int | None] = []
         self.authorizations: list[str | None] = []
 
     @classmethod
@@ -57,6 +60,9 @@ class FakeForward:
         if original.queue_offset in self.refusals:
             raise self.refusals[original.queue_offset]
         self.sent_back.append(original)
+        self.groups.append(group)
+        self.delay_levels.append(delay_level)
+        self.limits_of_tries.append(max_reconsume_times)
         return {"topic": f"%RETRY%{group}"}
 
     async def create_topic(self, body: TopicBody, *, authorization: str | None) -> tuple[bool, TopicConfig]:

@@ -4,6 +4,8 @@ import httpx
 import pytest
 
 from tests.built_store import BuiltStore
+from tests.unit.query.remoting.desk import consumer, groups_of
+from tests.unit.query.remoting.desk import join as join_as_client
 from tests.unit.query.routes.conftest import MESSAGES
 from tests.unit.query.served_app import ServedApp
 
@@ -110,3 +112,29 @@ def test_members_of_another_process_are_not_counted(service: ServedApp, built: B
     put(service, 1)
     with ServedApp(built) as other:
         assert [group["members"] for group in other.get("/v1/groups").json()["groups"]] == [None]
+
+
+def test_rocketmqs_clients_are_members_of_their_group(service: ServedApp) -> None:
+    """The group needs neither offsets nor members of the REST API to be found."""
+    clients = service.state.groups.clients = groups_of(service)
+    for client_id in ("c2", "c1"):
+        join_as_client(service, clients, consumer("g"), client_id)
+    group = service.get("/v1/groups/g").json()
+    assert [(client["client_id"], client["address"]) for client in group["clients"]] == [
+        ("c1", "127.0.0.1"),
+        ("c2", "127.0.0.1"),
+    ]
+    assert all(0 <= client["heartbeat_age_ms"] < 60_000 for client in group["clients"])
+    assert (group["members"], group["queues"], group["generation"]) == ([], [], None)
+    assert service.get("/v1/groups").json()["groups"] == [
+        {"group": "g", "topics": ["orders"], "queues": 0, "members": 2}
+    ]
+    assert service.get("/v1/groups/other").status_code == 404
+
+
+def test_offsets_of_a_group_with_rocketmqs_clients_are_not_reset(service: ServedApp) -> None:
+    clients = service.state.groups.clients = groups_of(service)
+    join_as_client(service, clients, consumer("g"))
+    answer = put(service, 2)
+    assert (answer.status_code, answer.json()["reason"], answer.json()["members"]) == (409, "GROUP_ACTIVE", 1)
+    assert put(service, 2, path("other")).status_code == 200

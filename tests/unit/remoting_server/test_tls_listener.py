@@ -10,7 +10,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from tests.certificates import Authority, Pair
-from tests.unit.remoting_server.served import ECHO, advance, run, serving, until
+from tests.unit.remoting_server.served import ECHO, Served, advance, run, serving, until
 from tests.unit.remoting_server.test_connection import frames, opaques
 from tidemark.remoting_server.exchange import Exchange
 from tidemark.tls.reloading import Reloading
@@ -33,6 +33,12 @@ def files(tmp_path: Path, pair: Pair) -> Pair:
 def reloading(files: Pair, client_ca: Path | None = None) -> Reloading:
     auth = ClientAuth.NONE if client_ca is None else ClientAuth.REQUIRED
     return Reloading(ServerFiles(files.cert, files.key, client_ca, auth), every_ms=10, on_reload=lambda _: None)
+
+
+def handshakes(served: Served) -> int:
+    """Return the number of handshakes that have not ended."""
+    assert served.server._listener is not None
+    return len(served.server._listener.handshakes)
 
 
 def context_of(authority: Authority, own: Pair | None = None) -> ssl.SSLContext:
@@ -90,7 +96,7 @@ def test_plaintext_to_a_tls_port_is_closed_with_one_event(files: Pair) -> None:
             assert [(event["event"], event["address"], event["reason"]) for event in events] == [
                 ("remoting_connection_refused", "127.0.0.1", "TLS_HANDSHAKE_FAILED")
             ]
-            await until(lambda: not served.server._handshakes)
+            await until(lambda: not handshakes(served))
 
     run(test)
 
@@ -103,7 +109,7 @@ def test_a_check_of_the_port_is_no_event(files: Pair) -> None:
                     client = await served.client()
                     client.writer.close()
                 await asyncio.sleep(0.05)
-                await until(lambda: not served.server._handshakes)
+                await until(lambda: not handshakes(served))
             assert events == []
             assert served.lost == []
 
@@ -118,7 +124,7 @@ def test_unfinished_handshakes_count_as_connections_and_end(authority: Authority
             context = context_of(authority)
             used = await served.client(context, server_hostname="localhost")
             silent = [await served.client() for _ in range(2)]
-            await until(lambda: len(served.server._handshakes) == 2)
+            await until(lambda: handshakes(served) == 2)
             with capture_logs() as events:
                 assert await (await served.client()).is_closed()
                 assert (await used.call(ECHO)).code == 0
@@ -126,7 +132,7 @@ def test_unfinished_handshakes_count_as_connections_and_end(authority: Authority
                 for client in silent:
                     assert await client.is_closed()
             assert [event["reason"] for event in events] == ["TOO_MANY_CONNECTIONS", "TLS_HANDSHAKE_FAILED"]
-            await until(lambda: not served.server._handshakes)
+            await until(lambda: not handshakes(served))
             again = await served.client(context, server_hostname="localhost")
             assert (await again.call(ECHO)).code == 0
 
@@ -137,10 +143,10 @@ def test_a_stop_ends_unfinished_handshakes(files: Pair) -> None:
     async def test() -> None:
         async with serving(tls=reloading(files)) as served:
             client = await served.client()
-            await until(lambda: served.server._handshakes)
+            await until(lambda: handshakes(served))
             await served.server.stop(0)
             assert await client.is_closed()
-            await until(lambda: not served.server._handshakes)
+            await until(lambda: not handshakes(served))
 
     run(test)
 
