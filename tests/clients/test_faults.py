@@ -28,7 +28,7 @@ pytestmark = [
 ]
 QUEUES = 4
 TAKE_OVER_S = 15.0  # less than the 20 s after which clients look for a change that nobody has told them
-SETTLE_ROUNDS = 45  # longer than the 35 s after which the service gives its list of members in any case
+SETTLE_ROUNDS = 38  # longer than the 35 s after which the service gives its list of members in any case
 ROUND_S = 1.0
 MESSAGES = 100
 Programs = dict[str, Program | ToolchainMissingError]
