@@ -30,6 +30,7 @@ QUEUES = 4
 TAKE_OVER_S = 15.0  # less than the 20 s after which clients look for a change that nobody has told them
 SETTLE_ROUNDS = 38  # longer than the 35 s after which the service gives its list of members in any case
 ROUND_S = 1.0
+SAVED_S = 2.0  # the services save their members within half a second
 MESSAGES = 100
 Programs = dict[str, Program | ToolchainMissingError]
 
@@ -145,6 +146,7 @@ def test_no_two_members_consume_a_queue_after_a_restart(stage: Stage, service: s
     first, second = stage.start("live_receive"), stage.start("live_receive")
     wait_until(lambda: stage.shares(first, second) == [2, 2], "the members do not share the queues")
     begun = len(stage.sent)
+    time.sleep(SAVED_S)
     stage.system.kill(service)
     if service == QUERY:
         stage.send_to_each_queue()

@@ -1,8 +1,9 @@
 """ClientGroups: the members of consumer groups by their heartbeats, their subscriptions, and notices of changes.
 
 A client id is listed once, even with two connections: clients divide the queues by the length of the list, and a second
-entry would take queues that no client reads. After a restart the list of a group is complete only when its members have
-sent a heartbeat again; until then it is not given, because of a partial list two members take the same queues.
+entry would take queues that no client reads. After a restart the members of the process before stay in the list until
+they have had time for a heartbeat: because of a partial list two members take the same queues, and without a list Go's
+client drops the queues that it has.
 """
 
 from __future__ import annotations
@@ -63,6 +64,8 @@ class ClientGroups:
         self._groups: dict[str, _Group] = {}
         self._awaited = {group: set(members) for group, members in (saved or {}).items() if members}
         self._settled_s = self._loop.time() + settle_s
+        if self._awaited:
+            self._loop.call_at(self._settled_s, self._settle)
         self._on_change = on_change
         self._opaque = 0
 
@@ -102,6 +105,7 @@ class ClientGroups:
 
     def left(self, client_id: str, group: str) -> None:
         """Remove *client_id* from *group*, with all its connections."""
+        self._awaited.get(group, set()).discard(client_id)
         self._remove(group, client_id)
 
     def lost(self, connection: Connection) -> list[str]:
@@ -152,6 +156,21 @@ class ClientGroups:
             return []
         return list(found.members)
 
+    def listed(self, group: str) -> list[str]:
+        """Return the client ids for the group's clients, each once, with the members of the process before."""
+        found = self._groups.get(group)
+        members = {} if found is None else found.members
+        return [*members, *sorted(self._awaited.get(group, set()) - members.keys())]
+
+    def _settle(self) -> None:
+        """Await the members of the process before no longer, and tell the others of those that did not come back."""
+        gone, self._awaited = self._awaited, {}
+        for name, awaited in gone.items():
+            group = self._groups.get(name)
+            if awaited and group is not None:
+                self._notify(name, group)
+        self._on_change(self.saved())
+
     def has_room(self, group: str, client_id: str, groups: int, members: int) -> bool:
         """Return True if *client_id* is a member of *group*, or may become one within the limits."""
         found = self._groups.get(group)
@@ -169,8 +188,11 @@ class ClientGroups:
         return None if found is None else found.subscriptions.get(topic)
 
     def saved(self) -> SavedMembers:
-        """Return the members of all groups, for the next process."""
-        return {name: list(group.members) for name, group in self._groups.items()}
+        """Return the members of all groups, for the next process.
+
+        Members of the process before are among them while they are awaited: the next start may come sooner than they.
+        """
+        return {name: self.listed(name) for name in self._groups.keys() | self._awaited.keys() if self.listed(name)}
 
     # -- notices --------------------------------------------------------------------------------------------------
 
