@@ -1,4 +1,4 @@
-"""Live programs: clients that go on while a test kills processes, and the lines with which they tell what they do."""
+"""Live programs: clients that run while a test kills processes, and the lines in which they report each event."""
 
 from __future__ import annotations
 

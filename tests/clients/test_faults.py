@@ -27,7 +27,7 @@ pytestmark = [
     pytest.mark.timeout(1800),
 ]
 QUEUES = 4
-TAKE_OVER_S = 15.0  # less than the 20 s after which clients look for a change that nobody has told them
+TAKE_OVER_S = 15.0  # less than the 20 s after which clients ask for the members without a notice
 SETTLE_ROUNDS = 38  # longer than the 35 s after which the service gives its list of members in any case
 ROUND_S = 1.0
 SAVED_S = 2.0  # the services save their members within half a second
@@ -127,7 +127,7 @@ def test_a_member_takes_over_the_queues_of_a_killed_one(stage: Stage) -> None:
 
 @on_both
 def test_no_acknowledged_message_is_lost_when_what_takes_them_is_killed(stage: Stage) -> None:
-    """A broker is killed as a whole, Tidemark's writer alone. The sender goes on by itself."""
+    """A broker is killed as a whole, Tidemark's writer alone. The sender keeps running."""
     consumer, sender = stage.start("live_receive"), stage.start("live_send")
     for _ in range(2):
         wait_for_acknowledged(sender)

@@ -27,7 +27,7 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.timeout(1800),
 ]
-# Only with Tidemark: a broker knows no tokens, and its certificate is one that nobody can check.
+# Only with Tidemark: a broker knows no tokens.
 _SCENARIOS = (
     "send_sync",
     "send_batch",

@@ -163,7 +163,7 @@ class ClientGroups:
         return [*members, *sorted(self._awaited.get(group, set()) - members.keys())]
 
     def _settle(self) -> None:
-        """Await the members of the process before no longer, and tell the others of those that did not come back."""
+        """Leave out the members of the process before that did not come back, and notify the others."""
         gone, self._awaited = self._awaited, {}
         for name, awaited in gone.items():
             group = self._groups.get(name)
