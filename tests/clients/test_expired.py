@@ -70,18 +70,26 @@ def send(system: System, topic: str, *bodies: bytes) -> None:
             client.send_message(topic, body, queue_id=0)
 
 
-def send_until_first_messages_expire(system: System, topic: str) -> None:
+@pytest.fixture(scope="module")
+def topic(system: System) -> str:
+    """Return a topic of one queue whose first messages have expired."""
+    name = f"expired-{secrets.token_hex(4)}"
+    system.create_topic(name, 1)
+
     def send_some() -> bool:
-        send(system, topic, *[_BODY] * 30)
-        return min_offset(system, topic) > 0
+        send(system, name, *[_BODY] * 30)
+        time.sleep(_PAUSE_S)
+        return min_offset(system, name) > 0
 
     wait_until(send_some, "no message has expired", _EXPIRY_S)
+    return name
 
 
 @pytest.mark.parametrize("client", BOTH)
 def test_a_group_that_begins_at_the_end_receives_no_message_of_before(
     client: str,
     system: System,
+    topic: str,
     programs: dict[str, Program | ToolchainMissingError],
     count_as_scenario: Callable[[Program, str], None],
     tmp_path: Path,
@@ -89,10 +97,7 @@ def test_a_group_that_begins_at_the_end_receives_no_message_of_before(
     """Only with a minimum above 0: otherwise a broker begins at 0, because it takes the topic for a new one."""
     program = require_program(programs, client)
     count_as_scenario(program, BROKER if isinstance(system, BrokerSystem) else TIDEMARK)
-    topic = f"expired-{secrets.token_hex(4)}"
-    system.create_topic(topic, 1)
-    send_until_first_messages_expire(system, topic)
-    group, folder = f"group-of-{topic}", tmp_path / "consumer"
+    group, folder = f"group-{client}-of-{topic}", tmp_path / "consumer"
     with Live(program, "live_receive_new", system, topic=topic, group=group, folder=folder, way=USUAL) as consumer:
         numbers = itertools.count()
 

@@ -35,7 +35,7 @@ def test_an_offset_is_known_at_once_and_kept_although_its_client_has_gone(
             return client.call(RequestCode.QUERY_CONSUMER_OFFSET, QUEUE).fields["offset"]
 
     port = free_port()
-    settings = {"query_remoting_listen": f"127.0.0.1:{port}"}
+    settings: dict[str, Any] = {"query_remoting_listen": f"127.0.0.1:{port}"}
     with serve_query(built.root, **settings):
         with RemotingClient(port) as client:
             assert client.call(RequestCode.QUERY_CONSUMER_OFFSET, QUEUE).fields["offset"] == "0"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,10 @@ from .test_send_back import RETRY, SCHEDULE, in_topic, send_back
 
 pytestmark = pytest.mark.integration
 MESSAGE = wire_batch((b"x", properties({"UNIQ_KEY": "u"}), 0))
+
+
+def has_retries(root: Path, count: int) -> bool:
+    return len(in_topic(root, RETRY)) == count
 
 
 def test_messages_of_two_topics_with_one_key_are_both_sent_back(tmp_path: Path) -> None:
@@ -40,7 +45,7 @@ def test_a_sent_back_message_with_its_key_is_delivered_each_time_it_fails(tmp_pa
         for tried in (1, 2):
             assert not send_back(writer, place, topic=topic, keep_unique_key=True, delay_level=1).appended.duplicate
             index(tmp_path)
-            wait_until(lambda tried=tried: len(in_topic(tmp_path, RETRY)) == tried)
+            wait_until(partial(has_retries, tmp_path, tried))
             topic, copy = RETRY, in_topic(tmp_path, RETRY)[-1]
             assert (copy.reconsume_times, decode_properties(copy.properties)["UNIQ_KEY"]) == (tried, "u")
             place = copy.physical_offset
