@@ -8,7 +8,7 @@ import subprocess
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, NamedTuple
 
 import orjson
 
@@ -22,37 +22,80 @@ _GO_CLIENT = "github.com/apache/rocketmq-client-go/v2"
 _JVM_OPTIONS = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Drocketmq.client.logUseSlf4j=true")
 
 
+class Way(NamedTuple):
+    """How a program connects. options: of the JVM; environment: of each program."""
+
+    options: tuple[str, ...] = ()
+    environment: Mapping[str, str] = {}
+
+
+USUAL = Way()
+BINARY = Way(
+    options=("-Drocketmq.serialize.type=ROCKETMQ",)
+)  # headers in the binary form; Go's client has no such setting
+
+
 class Program(ABC):
     """A program with one subcommand for each scenario. *title* and *version* name its client library."""
 
     title: str
     version: str
 
+    @property
+    def name(self) -> str:
+        """Return title and version."""
+        return f"{self.title} {self.version}"
+
     @abstractmethod
-    def command(self, folder: Path) -> list[str]:
+    def command(self, folder: Path, way: Way) -> list[str]:
         """Return the start of the command. The client's own files go to *folder*."""
 
-    def run(self, scenario: str, *, topic: str, group: str, name_server: str, folder: Path) -> Observations:
-        """Run one scenario and return its observations. Raises AssertionError with the end of the program's output."""
-        folder.mkdir(parents=True)
-        environment: Mapping[str, str] = {
+    def start(
+        self,
+        scenario: str,
+        *,
+        topic: str,
+        group: str,
+        name_server: str,
+        folder: Path,
+        errors: IO[bytes],
+        way: Way = USUAL,
+    ) -> subprocess.Popen[bytes]:
+        """Start one scenario. It reads its standard input to the end only if it is a live one."""
+        environment = {
             **os.environ,
             "NAMESRV_ADDR": name_server,
             "HOME": str(folder),
             "ROCKETMQ_GO_LOG_LEVEL": "error",
+            **way.environment,
         }
+        return subprocess.Popen(
+            [*self.command(folder, way), scenario, topic, group],
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+        )
+
+    def run(
+        self, scenario: str, *, topic: str, group: str, name_server: str, folder: Path, way: Way = USUAL
+    ) -> Observations:
+        """Run one scenario and return its observations. Raises AssertionError with the end of the program's output."""
+        folder.mkdir(parents=True)
         output = folder / "errors.log"
-        with output.open("wb") as errors:
-            done = subprocess.run(
-                [*self.command(folder), scenario, topic, group],
-                env=environment,
-                stdout=subprocess.PIPE,
-                stderr=errors,
-                timeout=RUN_TIMEOUT_S,
-                check=False,
-            )
-        assert done.returncode == 0, f"{scenario}: {output.read_text(errors='replace')[-_LAST_CHARACTERS:]}"
-        observations: Observations = orjson.loads(done.stdout.splitlines()[-1])
+        with (
+            output.open("wb") as errors,
+            self.start(
+                scenario, topic=topic, group=group, name_server=name_server, folder=folder, errors=errors, way=way
+            ) as process,
+        ):
+            try:
+                answer, _ = process.communicate(timeout=RUN_TIMEOUT_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                raise
+        assert process.returncode == 0, f"{scenario}: {output.read_text(errors='replace')[-_LAST_CHARACTERS:]}"
+        observations: Observations = orjson.loads(answer.splitlines()[-1])
         return observations
 
 
@@ -65,9 +108,9 @@ class JavaProgram(Program):
     def __init__(self) -> None:
         self._toolchain = make_toolchain(ROCKETMQ, sorted((_HERE / "java").glob("*.java")))
 
-    def command(self, folder: Path) -> list[str]:
+    def command(self, folder: Path, way: Way) -> list[str]:
         """Return the start of the command."""
-        return self._toolchain.java("Scenarios", options=(*_JVM_OPTIONS, f"-Duser.home={folder}"))
+        return self._toolchain.java("Scenarios", options=(*_JVM_OPTIONS, f"-Duser.home={folder}", *way.options))
 
 
 class GoProgram(Program):
@@ -88,6 +131,6 @@ class GoProgram(Program):
         if done.returncode != 0:
             raise ToolchainMissingError(f"{self.title} cannot be built: {done.stderr[-_LAST_CHARACTERS:]}")
 
-    def command(self, folder: Path) -> list[str]:
+    def command(self, folder: Path, way: Way) -> list[str]:
         """Return the start of the command."""
         return [str(self._binary)]

@@ -10,38 +10,42 @@ from typing import NamedTuple
 
 from benchmarks.peers.toolchain import ToolchainMissingError
 
-from .programs import Observations, Program
+from .programs import Observations, Program, Way
 from .scenarios import Scenario
 from .systems import BROKER, System
 
-MOST_PROCESSES = 3
+MOST_PROCESSES = 2
 
 
 class Case(NamedTuple):
-    """A scenario with one client."""
+    """A scenario with one client. way: the name of the way in which the client connects."""
 
     scenario: Scenario
     client: str
+    way: str = ""
 
     def __str__(self) -> str:
-        return f"{self.scenario.name}-{self.client}"
+        return "-".join(filter(None, (self.scenario.name, self.client, self.way)))
 
 
 class Runs:
     """The runs of all cases on all systems, in the order of the cases.
 
     programs: by client; ToolchainMissingError for one that this machine cannot build
+    ways: by name
     """
 
     def __init__(
         self,
         cases: Iterable[Case],
         systems: Mapping[str, System],
-        programs: Mapping[str, Program | ToolchainMissingError],
+        programs: dict[str, Program | ToolchainMissingError],
+        ways: Mapping[str, Way],
         folder: Path,
     ) -> None:
         self.programs = programs
         self._systems = systems
+        self._ways = ways
         self._folder = folder
         self._pool = ThreadPoolExecutor(MOST_PROCESSES)
         self._futures: dict[tuple[str, str], Future[Observations]] = {}
@@ -54,7 +58,7 @@ class Runs:
 
     def _runner(self, case: Case, program: Program, name: str, system: System) -> Callable[[], Observations]:
         def run() -> Observations:
-            topic = f"{case.scenario.name}-{case.client}-{secrets.token_hex(4)}"
+            topic = f"{case}-{secrets.token_hex(4)}"
             system.create_topic(topic, case.scenario.queues)
             return program.run(
                 case.scenario.name,
@@ -62,6 +66,7 @@ class Runs:
                 group=f"group-of-{topic}",
                 name_server=system.name_server,
                 folder=self._folder / name / topic,
+                way=self._ways[case.way],
             )
 
         return run

@@ -217,7 +217,8 @@ class LocalStack:
             name, [service_module(module), *arguments], settings, self.logs / f"{name}.log"
         )
         if name == WRITER:
-            self._wait_for(WRITER, lambda: _listens(self.writer_port))
+            ports = [port for service, port, _ in self._ports() if service == WRITER]
+            self._wait_for(WRITER, lambda: all(map(_listens, ports)))
         elif name == QUERY:
             path = "readyz" if ATTACH in self._wanted else "healthz"
             context = self._asking_context()

@@ -1,8 +1,9 @@
 """ClientGroups: the members of consumer groups by their heartbeats, their subscriptions, and notices of changes.
 
 A client id is listed once, even with two connections: clients divide the queues by the length of the list, and a second
-entry would take queues that no client reads. After a restart the list of a group is complete only when its members have
-sent a heartbeat again; until then it is not given, because of a partial list two members take the same queues.
+entry would take queues that no client reads. After a restart the members of the process before stay in the list until
+they have had time for a heartbeat: because of a partial list two members take the same queues, and without a list Go's
+client drops the queues that it has.
 """
 
 from __future__ import annotations
@@ -70,6 +71,7 @@ class ClientGroups:
         self._loop = asyncio.get_running_loop()
         self._groups: dict[str, _Group] = {}
         self._noticed_s: dict[str, float] = {}  # by group, also of groups that have just lost their last member
+        self._settling: asyncio.TimerHandle | None = None
         self.expect(saved or {}, settle_s=settle_s)
         self._on_change = on_change
         self._opaque = 0
@@ -77,7 +79,9 @@ class ClientGroups:
     def expect(self, saved: SavedMembers, *, settle_s: float = SETTLE_S) -> None:
         """Await *saved*, the members of the process before, which is this one's predecessor from now on."""
         self._awaited = {group: set(members) for group, members in saved.items() if members}
-        self._settled_s = self._loop.time() + settle_s
+        if self._settling is not None:
+            self._settling.cancel()
+        self._settling = self._loop.call_later(settle_s, self._settle) if self._awaited else None
 
     # -- heartbeats -----------------------------------------------------------------------------------------------
 
@@ -161,12 +165,24 @@ class ClientGroups:
 
     # -- answers --------------------------------------------------------------------------------------------------
 
-    def members(self, group: str) -> list[str]:
-        """Return the client ids, each once; none while members of the process before are awaited."""
+    def listed(self, group: str) -> list[str]:
+        """Return the client ids for the group's clients, each once, with the members of the process before."""
         found = self._groups.get(group)
-        if found is None or (self._awaited.get(group) and self._loop.time() < self._settled_s):
-            return []
-        return list(found.members)
+        members = {} if found is None else found.members
+        return [*members, *sorted(self._awaited.get(group, set()) - members.keys())]
+
+    def size(self, group: str) -> int:
+        """Return the number of listed members."""
+        return len(self.listed(group))
+
+    def _settle(self) -> None:
+        """Leave out the members of the process before that did not come back, and notify the others."""
+        gone, self._awaited, self._settling = self._awaited, {}, None
+        for name, awaited in gone.items():
+            group = self._groups.get(name)
+            if awaited and group is not None:
+                self._notify(name, group)
+        self._on_change(self.saved)
 
     def clients(self, group: str) -> list[ClientState]:
         """Return the clients that have sent heartbeats of the group, by id."""
@@ -180,12 +196,6 @@ class ClientGroups:
     def topics(self) -> dict[str, list[str]]:
         """Return the topics that each group with members subscribes."""
         return {name: sorted(group.subscriptions) for name, group in self._groups.items()}
-
-    def size(self, group: str) -> int:
-        """Return the number of members, with those of the process before that are awaited."""
-        found = self._groups.get(group)
-        awaited = self._awaited.get(group) if self._loop.time() < self._settled_s else None
-        return len((set() if found is None else found.members.keys()) | (awaited or set()))
 
     def has_room(self, group: str, client_id: str, groups: int, members: int) -> bool:
         """Return True if *client_id* is a member of *group*, or may become one within the limits."""
@@ -219,12 +229,8 @@ class ClientGroups:
 
         Members of the process before are among them while they are awaited: the next start may come sooner than they.
         """
-        found = {name: list(group.members) for name, group in self._groups.items()}
-        if self._loop.time() < self._settled_s:
-            for name, members in self._awaited.items():
-                if members:
-                    found[name] = [*found.get(name, ()), *sorted(members)]
-        return found
+        names = self._groups.keys() | self._awaited.keys()
+        return {name: listed for name in names if (listed := self.listed(name))}
 
     # -- notices --------------------------------------------------------------------------------------------------
 

@@ -96,7 +96,7 @@ class GroupRequests:
     def _members(self, exchange: Exchange) -> None:
         group = CONSUMER_GROUP.read(exchange.frame.fields).consumer_group
         exchange.caller.require(on_group(group, Action.SUB, Action.GET))
-        members = self._groups.members(group)
+        members = self._groups.listed(group)
         if members:
             exchange.answer(body=consumer_list_body(members))
         else:

@@ -151,7 +151,7 @@ class AppendStreamResponse(_message.Message):
     def __init__(self, results: _Optional[_Iterable[_Union[AppendStreamResponse.Result, _Mapping]]] = ...) -> None: ...
 
 class SendBackRequest(_message.Message):
-    __slots__ = ("group", "topic", "physical_offset", "inner_index", "delay_level", "max_reconsume_times", "origin_message_id")
+    __slots__ = ("group", "topic", "physical_offset", "inner_index", "delay_level", "max_reconsume_times", "origin_message_id", "keep_unique_key")
     GROUP_FIELD_NUMBER: _ClassVar[int]
     TOPIC_FIELD_NUMBER: _ClassVar[int]
     PHYSICAL_OFFSET_FIELD_NUMBER: _ClassVar[int]
@@ -159,6 +159,7 @@ class SendBackRequest(_message.Message):
     DELAY_LEVEL_FIELD_NUMBER: _ClassVar[int]
     MAX_RECONSUME_TIMES_FIELD_NUMBER: _ClassVar[int]
     ORIGIN_MESSAGE_ID_FIELD_NUMBER: _ClassVar[int]
+    KEEP_UNIQUE_KEY_FIELD_NUMBER: _ClassVar[int]
     group: str
     topic: str
     physical_offset: int
@@ -166,7 +167,8 @@ class SendBackRequest(_message.Message):
     delay_level: int
     max_reconsume_times: int
     origin_message_id: str
-    def __init__(self, group: _Optional[str] = ..., topic: _Optional[str] = ..., physical_offset: _Optional[int] = ..., inner_index: _Optional[int] = ..., delay_level: _Optional[int] = ..., max_reconsume_times: _Optional[int] = ..., origin_message_id: _Optional[str] = ...) -> None: ...
+    keep_unique_key: bool
+    def __init__(self, group: _Optional[str] = ..., topic: _Optional[str] = ..., physical_offset: _Optional[int] = ..., inner_index: _Optional[int] = ..., delay_level: _Optional[int] = ..., max_reconsume_times: _Optional[int] = ..., origin_message_id: _Optional[str] = ..., keep_unique_key: _Optional[bool] = ...) -> None: ...
 
 class SendBackResponse(_message.Message):
     __slots__ = ("topic", "dead_letter", "appended")

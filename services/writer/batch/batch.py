@@ -69,7 +69,7 @@ class Batch:
     waits_for_flush: bool = True  # in flush mode `sync`; False: answered after the write
     delay: Delay | None = None  # None: it is stored directly in its own topic
     is_redirected: bool = False  # stored in the dead letters, although the request names a retry topic
-    is_delivery: bool = False  # delivers a delayed message that is due; another message may have the same key
+    may_share_key: bool = False  # another message may have the same key: other content is not a conflict
     answer: Callable[[Batch], None] = lambda _: None  # called once, on the event loop
 
     appended: Appended | None = None

@@ -155,6 +155,6 @@ def delivered(record: Record, destination: Destination, topic_field: U8Array, an
         ),
         unique_key=properties.get(UNIQ_KEY, "").encode(),
         first_extra=_NO_EXTRA,
-        is_delivery=True,
+        may_share_key=True,
         answer=answer,
     )

@@ -45,7 +45,7 @@ def find_original(
         appended = _compare_both_forms(log, batch, record) if messages in (None, batch.count) else None
         if appended is None and not log.covers(physical_offset):  # expired during the comparison
             continue
-        if appended is None and batch.is_delivery:  # another message with the same key: both are delivered
+        if appended is None and batch.may_share_key:  # another message with the same key: both are stored
             continue
         if appended is None:
             raise RequestConflictError(

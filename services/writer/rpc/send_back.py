@@ -76,13 +76,17 @@ _STORES_OWN = (  # properties that describe how and where the original was store
 
 
 class Copy(NamedTuple):
-    """The message to store. delay_level: 0 for none."""
+    """The message to store.
+
+    delay_level: 0 for none. may_share_key: the key is the original's, which a message of another topic may have, too.
+    """
 
     topic: str
     element: Element
     wrapper: Wrapper
     unique_key: str
     delay_level: int
+    may_share_key: bool
 
     @property
     def is_dead_letter(self) -> bool:
@@ -141,6 +145,7 @@ class SendBack:
             wrapper=copy.wrapper,
             unique_key=copy.unique_key.encode(),
             first_extra=u8(b""),
+            may_share_key=copy.may_share_key,
             answer=answer,
         )
         if copy.delay_level:
@@ -264,7 +269,8 @@ def _copy(record: Record, element: Element, request: SendBackRequest, default_li
     is_dead = tried >= limit or request.delay_level < 0
     level = 0 if is_dead else min(request.delay_level or _FIRST_DELAY_LEVEL + tried, MAX_DELAY_LEVEL)
     message_id = properties.get(UNIQ_KEY) or _place_of(record, request)
-    unique_key = f"{_place_of(record, request)}-{request.group}-{tried + 1}"
+    may_share_key = request.keep_unique_key and bool(properties.get(UNIQ_KEY))
+    unique_key = message_id if may_share_key else f"{_place_of(record, request)}-{request.group}-{tried + 1}"
     kept = {name: value for name, value in properties.items() if name not in _STORES_OWN}
     kept[UNIQ_KEY] = unique_key
     kept.setdefault(RETRY_TOPIC, request.topic)
@@ -287,7 +293,9 @@ def _copy(record: Record, element: Element, request: SendBackRequest, default_li
         reconsume_times=tried + 1,
     )
     prefix = DEAD_LETTER_PREFIX if is_dead else RETRY_PREFIX
-    return Copy(f"{prefix}{request.group}", element._replace(properties=text), wrapper, unique_key, level)
+    return Copy(
+        f"{prefix}{request.group}", element._replace(properties=text), wrapper, unique_key, level, may_share_key
+    )
 
 
 def _place_of(record: Record, request: SendBackRequest) -> str:

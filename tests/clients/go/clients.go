@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"os"
 	"sort"
 	"time"
 
@@ -17,6 +18,7 @@ const sendTimeout = 20 * time.Second
 var background = context.Background()
 
 // clients makes clients of one topic and one group, each with a connection of its own, and shuts them down at the end.
+// CLIENTS_TOKEN: the security token that they send; CLIENTS_TLS: not empty for TLS.
 type clients struct {
 	topic, group, nameServer string
 	made                     int
@@ -34,10 +36,21 @@ func (c *clients) close() {
 // instance returns a name for the next client; clients of equal names would share one connection and one client id.
 func (c *clients) instance() string {
 	c.made++
-	return fmt.Sprintf("%s-%d", c.group, c.made)
+	return fmt.Sprintf("%s-%d-%d", c.group, os.Getpid(), c.made)
 }
 
 func (c *clients) names() primitive.NamesrvAddr { return primitive.NamesrvAddr{c.nameServer} }
+
+func useTLS() bool { return os.Getenv("CLIENTS_TLS") != "" }
+
+// credentials returns the security token, or nothing.
+func credentials() primitive.Credentials {
+	token := os.Getenv("CLIENTS_TOKEN")
+	if token == "" {
+		return primitive.Credentials{}
+	}
+	return primitive.Credentials{AccessKey: "tidemark", SecretKey: "unused", SecurityToken: token}
+}
 
 func (c *clients) newProducer(options ...producer.Option) rocketmq.Producer {
 	name := c.instance()
@@ -46,6 +59,8 @@ func (c *clients) newProducer(options ...producer.Option) rocketmq.Producer {
 		producer.WithGroupName(name + "_producer"),
 		producer.WithInstanceName(name),
 		producer.WithSendMsgTimeout(sendTimeout),
+		producer.WithTls(useTLS()),
+		producer.WithCredentials(credentials()),
 	}, options...)...))
 	must(made.Start())
 	c.shutdowns = append(c.shutdowns, made.Shutdown)
@@ -125,6 +140,8 @@ func (c *clients) pushConsumer(options ...consumer.Option) rocketmq.PushConsumer
 		consumer.WithGroupName(c.group),
 		consumer.WithInstance(c.instance()),
 		consumer.WithConsumeFromWhere(consumer.ConsumeFromFirstOffset),
+		consumer.WithTls(useTLS()),
+		consumer.WithCredentials(credentials()),
 	}, options...)...))
 	c.shutdowns = append(c.shutdowns, made.Shutdown)
 	return made
@@ -137,6 +154,8 @@ func (c *clients) newPullConsumer(group string) rocketmq.PullConsumer {
 		consumer.WithGroupName(group),
 		consumer.WithInstance(c.instance()),
 		consumer.WithConsumeFromWhere(consumer.ConsumeFromFirstOffset),
+		consumer.WithTls(useTLS()),
+		consumer.WithCredentials(credentials()),
 	))
 	c.shutdowns = append(c.shutdowns, made.Shutdown)
 	return made

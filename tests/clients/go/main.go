@@ -1,6 +1,6 @@
 // Command scenarios runs one scenario with RocketMQ's Go client and prints its observations as one JSON object.
 // Arguments: scenario, topic, consumer group. NAMESRV_ADDR: the name server. An error of the client is an observation:
-// the exit status is 0.
+// the exit status is 0. The scenarios live_... print a line for each event, until their standard input ends.
 package main
 
 import (
@@ -44,6 +44,9 @@ var scenarios = map[string]func(*clients) seen{
 	"pull":                    pull,
 	"pull_offsets":            pullOffsets,
 	"pull_search_offset":      pullSearchOffset,
+	"live_send":               liveSend,
+	"live_receive":            liveReceive,
+	"live_receive_new":        liveReceiveNew,
 }
 
 func main() {

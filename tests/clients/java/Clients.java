@@ -3,6 +3,8 @@ import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Deque;
 import java.util.List;
+import org.apache.rocketmq.acl.common.AclClientRPCHook;
+import org.apache.rocketmq.acl.common.SessionCredentials;
 import org.apache.rocketmq.client.consumer.DefaultLitePullConsumer;
 import org.apache.rocketmq.client.consumer.DefaultMQPullConsumer;
 import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
@@ -12,8 +14,12 @@ import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
 import org.apache.rocketmq.common.message.Message;
 import org.apache.rocketmq.common.message.MessageExt;
 import org.apache.rocketmq.common.message.MessageQueue;
+import org.apache.rocketmq.remoting.RPCHook;
 
-/** Makes clients of one topic and one group, each with a connection of its own, and shuts them down at the end. */
+/**
+ * Makes clients of one topic and one group, each with a connection of its own, and shuts them down at the end.
+ * CLIENTS_TOKEN: the security token that they send.
+ */
 final class Clients {
     static final int SEND_TIMEOUT_MS = 20_000;
     final String topic;
@@ -29,7 +35,13 @@ final class Clients {
 
     /** Returns a name for the next instance; clients of equal names would share one connection and one client id. */
     String nextInstance() {
-        return group + "-" + made++;
+        return group + "-" + ProcessHandle.current().pid() + "-" + made++;
+    }
+
+    /** Returns what adds the security token to each request, or null. */
+    static RPCHook hook() {
+        String token = System.getenv("CLIENTS_TOKEN");
+        return token == null ? null : new AclClientRPCHook(new SessionCredentials("tidemark", "unused", token));
     }
 
     void onClose(Runnable shutdown) {
@@ -42,7 +54,7 @@ final class Clients {
 
     DefaultMQProducer producer() throws Exception {
         if (producer == null) {
-            producer = new DefaultMQProducer(group + "_producer");
+            producer = new DefaultMQProducer(group + "_producer", hook());
             producer.setInstanceName(nextInstance());
             producer.setSendMsgTimeout(SEND_TIMEOUT_MS);
             producer.start();
@@ -81,7 +93,7 @@ final class Clients {
 
     /** Returns a push consumer that is not started. It consumes one message a call, from the first one. */
     DefaultMQPushConsumer pushConsumer() {
-        DefaultMQPushConsumer consumer = new DefaultMQPushConsumer(group);
+        DefaultMQPushConsumer consumer = new DefaultMQPushConsumer(group, hook());
         consumer.setInstanceName(nextInstance());
         consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
         onClose(consumer::shutdown);
@@ -89,7 +101,7 @@ final class Clients {
     }
 
     DefaultLitePullConsumer litePullConsumer() {
-        DefaultLitePullConsumer consumer = new DefaultLitePullConsumer(group);
+        DefaultLitePullConsumer consumer = new DefaultLitePullConsumer(group, hook());
         consumer.setInstanceName(nextInstance());
         consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
         onClose(consumer::shutdown);
@@ -97,7 +109,7 @@ final class Clients {
     }
 
     DefaultMQPullConsumer pullConsumer(String group) throws Exception {
-        DefaultMQPullConsumer consumer = new DefaultMQPullConsumer(group);
+        DefaultMQPullConsumer consumer = new DefaultMQPullConsumer(group, hook());
         consumer.setInstanceName(nextInstance());
         consumer.start();
         onClose(consumer::shutdown);

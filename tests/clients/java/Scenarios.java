@@ -7,9 +7,11 @@ import java.util.TreeMap;
 /**
  * Runs one scenario with RocketMQ's Java client and prints its observations as one JSON object. Arguments: scenario,
  * topic, consumer group. NAMESRV_ADDR: the name server. An error of the client is an observation: the exit status is 0.
+ * The scenarios live_… print a line for each event, until their standard input ends.
  */
 public final class Scenarios {
     private static final Map<String, Scenario> ALL = new TreeMap<>();
+    private static PrintStream answers;
 
     static {
         ALL.put("send_sync", Sends::sync);
@@ -45,14 +47,21 @@ public final class Scenarios {
         ALL.put("pull_offsets", Pulls::offsets);
         ALL.put("pull_search_offset", Pulls::searchOffset);
         ALL.put("query_message", Lookups::run);
+        ALL.put("live_send", Live::send);
+        ALL.put("live_receive", Live::receive);
+        ALL.put("live_receive_new", Live::receiveNew);
     }
 
     private interface Scenario {
         JSONObject run(Clients clients) throws Exception;
     }
 
+    static void tell(String event) {
+        answers.println(event);
+    }
+
     public static void main(String[] arguments) throws UnsupportedEncodingException {
-        PrintStream answers = new PrintStream(System.out, true, "UTF-8");
+        answers = new PrintStream(System.out, true, "UTF-8");
         System.setOut(System.err);
         int status = 1;
         try {

@@ -81,7 +81,7 @@ final class SendForms {
 
     static JSONObject transaction(Clients clients) throws Exception {
         List<String> executed = new ArrayList<>();
-        TransactionMQProducer producer = new TransactionMQProducer(clients.group + "_transactions");
+        TransactionMQProducer producer = new TransactionMQProducer(clients.group + "_transactions", Clients.hook());
         producer.setInstanceName(clients.nextInstance());
         producer.setTransactionListener(new TransactionListener() {
             @Override

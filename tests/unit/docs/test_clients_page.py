@@ -21,4 +21,6 @@ def test_table_of_clients_has_all_scenarios_and_the_current_versions() -> None:
     for title, system, passed, _ in rows:
         scenarios = [scenario for scenario in SCENARIOS if TITLES[title] in scenario.clients]
         count = len([scenario for scenario in scenarios if system != BROKER or not scenario.tidemark_only])
-        assert passed == f"{count} of {count}"
+        done, of, ran = passed.split()  # the runs with TLS and with faults count, too
+        assert (of, done) == ("of", ran)
+        assert int(ran) >= count

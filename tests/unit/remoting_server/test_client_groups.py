@@ -47,11 +47,11 @@ def test_a_client_with_two_connections_is_listed_once_and_stays_until_the_last_c
         first, second = connection(), connection()
         for one in (first, second):
             groups.heard(one, "a", consumer())
-        assert groups.members("g") == ["a"]
+        assert groups.listed("g") == ["a"]
         assert groups.lost(first) == []
-        assert groups.members("g") == ["a"]
+        assert groups.listed("g") == ["a"]
         assert groups.lost(second) == ["a"]
-        assert groups.members("g") == []
+        assert groups.listed("g") == []
         assert not groups.exists("g")
 
     run(test)
@@ -111,7 +111,7 @@ def test_members_and_notices_follow_the_heartbeats(steps: list[tuple[str, int, s
                 groups.expire()
                 model.expire(now)
             for name in ("g", "h"):
-                assert sorted(groups.members(name)) == sorted(model.members(name))
+                assert sorted(groups.listed(name)) == sorted(model.members(name))
             await advance(seconds)
         await advance(2)
         for notices in (one.notices for one in connections):
@@ -164,42 +164,47 @@ def test_notices_of_a_group_that_becomes_empty_are_limited_too() -> None:
     run(test)
 
 
-def test_after_a_restart_the_members_are_given_when_all_are_back() -> None:
-    """With a part of the list, two members would take the same queues."""
+def test_after_a_restart_the_members_of_before_are_listed_with_the_others() -> None:
+    """With a part of the list, two members would take the same queues; without a list, Go's client drops its own."""
 
     async def test() -> None:
         groups = ClientGroups({"g": ["a", "b"], "empty": []})
+        assert groups.listed("g") == ["a", "b"]
         groups.heard(connection(), "a", consumer())
         groups.heard(connection(), "c", consumer())
         groups.heard(connection(), "x", consumer("h"))
-        groups.heard(connection(), "y", consumer("empty"))
-        assert groups.members("g") == []
-        assert groups.members("h") == ["x"]
-        assert groups.members("empty") == ["y"]
+        assert sorted(groups.listed("g")) == ["a", "b", "c"]
+        assert groups.listed("h") == ["x"]
+        assert groups.listed("empty") == groups.listed("unknown") == []
         groups.heard(connection(), "b", consumer())
-        assert sorted(groups.members("g")) == ["a", "b", "c"]
+        assert sorted(groups.listed("g")) == ["a", "b", "c"]
 
     run(test)
 
 
-def test_after_a_restart_a_member_that_leaves_is_not_awaited() -> None:
+def test_after_a_restart_a_member_that_leaves_is_not_listed() -> None:
     async def test() -> None:
         groups = ClientGroups({"g": ["a", "b"]})
         groups.heard(connection(), "a", consumer())
         groups.left("b", "g")
-        assert groups.members("g") == ["a"]
+        assert groups.listed("g") == ["a"]
 
     run(test)
 
 
-def test_after_a_restart_the_members_are_given_after_the_time_of_a_heartbeat() -> None:
+def test_members_of_before_that_do_not_come_back_are_left_out_and_the_others_noticed() -> None:
+    """They have the time of a heartbeat."""
+
     async def test() -> None:
-        groups = ClientGroups({"g": ["a", "b"]})
-        groups.heard(connection(), "a", consumer())
+        groups, one = ClientGroups({"g": ["a", "b"]}), connection()
+        groups.heard(one, "a", consumer())
         await advance(SETTLE_S - 1)
-        assert groups.members("g") == []
+        assert groups.listed("g") == ["a", "b"]
+        before = len(one.notices)
         await advance(1.5)
-        assert groups.members("g") == ["a"]
+        assert groups.listed("g") == ["a"]
+        await advance(1.5)
+        assert len(one.notices) == before + 1
 
     run(test)
 
@@ -252,7 +257,7 @@ def test_a_silent_client_is_removed() -> None:
         groups.heard(two, "a", consumer())
         await advance(30)
         assert groups.expire() == ["b"]
-        assert groups.members("g") == ["a"]
+        assert groups.listed("g") == ["a"]
         await advance(121)
         assert groups.expire() == ["a"]
         assert not groups.exists("g")

@@ -198,6 +198,6 @@ def test_rights_of_groups_and_topics_are_required(tmp_path: Path) -> None:
                 allowed = 0 if name != "topic" else ResponseCode.NO_PERMISSION
                 assert (await answered(one, RequestCode.GET_CONSUMER_LIST_BY_GROUP, asked)).code == allowed
                 assert (await answered(one, RequestCode.UNREGISTER_CLIENT, asked)).code == allowed
-            assert groups.members("g") == ["a"]
+            assert groups.listed("g") == ["a"]
 
     run(test)

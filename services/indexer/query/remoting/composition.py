@@ -52,6 +52,7 @@ class QueryRemoting(Collector):
         self._has_groups = state.offsets.is_owner
         self._locks = QueueLocks()
         self._commits = OffsetCommits(state.groups, interval_s=settings.remoting_offset_interval_ms / 1000)
+        self._offsets = OffsetRequests(state, self._commits)
         limits = GroupLimits(
             settings.query_max_groups, settings.query_max_group_members, settings.query_max_member_topics
         )
@@ -92,7 +93,7 @@ class QueryRemoting(Collector):
             RequestCode.GET_ROUTEINFO_BY_TOPIC: routes.answer,
             **{code: self._by_owner(handler) for code, handler in of_groups.items()},
             **PullRequests(state, self._groups, self._commits, self._spans).handlers(),
-            **OffsetRequests(state, self._commits).handlers(),
+            **self._offsets.handlers(),
             **LookupRequests(state).handlers(),
             **SendBackRequests(state).handlers(),
         }
@@ -134,6 +135,7 @@ class QueryRemoting(Collector):
         if self._expiring is not None:
             self._expiring.cancel()
         await self.server.stop(grace_s)
+        await self._offsets.close()
         await self._commits.close()
         await self._saved.close()
 

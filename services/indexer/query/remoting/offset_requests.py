@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -20,7 +21,6 @@ from tidemark.remoting.offsets import (
 )
 from tidemark.remoting_server.exchange import Exchange, Handler
 
-from ..groups.consumer_offsets import ConsumerOffset
 from ..state.service_state import ServiceState
 from .offset_commits import OffsetCommits, offset_to_commit
 
@@ -35,6 +35,8 @@ class OffsetRequests:
     def __init__(self, state: ServiceState, commits: OffsetCommits) -> None:
         self._state = state
         self._commits = commits
+        self._unanswered: dict[tuple[str, str, int], int] = {}  # the last offsets whose writes are in work
+        self._writing: set[asyncio.Task[None]] = set()
 
     def handlers(self) -> dict[int, Handler]:
         """Return the handlers by request code."""
@@ -99,7 +101,9 @@ class OffsetRequests:
         asked = QUERY_CONSUMER_OFFSET.read(exchange.frame.fields)
         group, topic, queue_id = asked.consumer_group, asked.topic, asked.queue_id
         exchange.caller.require(on_group(group, *READING))
-        offset = self._commits.get(group, topic, queue_id)
+        offset = self._unanswered.get((group, topic, queue_id))
+        if offset is None:
+            offset = self._commits.get(group, topic, queue_id)
         if offset is None:
             offset = self._state.offsets.get(group, topic, queue_id)
         if offset is not None and self._exists(topic):
@@ -139,10 +143,27 @@ class OffsetRequests:
             self._commits.put(offset)
             exchange.answer()
             return None
-        return self._commit_now(exchange, offset)
+        key = (offset.group, offset.topic, offset.queue_id)
+        self._unanswered[key] = offset.offset
+        # Go's client does not wait for the answer: others read the offset at once, and the connection may have ended.
+        writing = asyncio.create_task(self._commits.put_now(offset))
+        self._writing.add(writing)
+        writing.add_done_callback(lambda done: self._written(key, offset.offset, done))
+        return self._commit_now(exchange, writing)
 
-    async def _commit_now(self, exchange: Exchange, offset: ConsumerOffset) -> None:
-        await self._commits.put_now(offset)
+    def _written(self, key: tuple[str, str, int], offset: int, done: asyncio.Task[None]) -> None:
+        self._writing.discard(done)
+        if self._unanswered.get(key) == offset:
+            del self._unanswered[key]
+        if not done.cancelled():
+            done.exception()  # it is the answer, which a closed connection does not take
+
+    async def close(self) -> None:
+        """Wait for the writes in work."""
+        await asyncio.gather(*self._writing, return_exceptions=True)
+
+    async def _commit_now(self, exchange: Exchange, writing: asyncio.Task[None]) -> None:
+        await asyncio.shield(writing)
         exchange.answer()
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from tidemark.access.right import Action, on_group, on_topic
 from tidemark.errors import ArgumentIllegalError, MessageNotFoundError, OffsetError
+from tidemark.format.message_id import encode_offset_message_id
 from tidemark.format.properties import UNIQ_KEY, decode_properties
 from tidemark.read.lookup.record_lookup import message_at
 from tidemark.read.pull import PulledPart
@@ -51,6 +52,8 @@ class SendBackRequests:
             delay_level=asked.delay_level,
             max_reconsume_times=asked.max_reconsume_times,
             authorization=None if token is None else f"Bearer {token}",
+            origin_message_id=_offset_message_id(part),
+            keep_unique_key=True,
         )
         exchange.answer()
 
@@ -77,6 +80,14 @@ def _original(part: PulledPart, asked: SendBackRequest) -> SentBackMessage:
         int(record["physical_offset"]),
         inner - 1 if inner else None,
     )
+
+
+def _offset_message_id(part: PulledPart) -> str:
+    """Return the offset message id of the record in *part*, which is ORIGIN_MESSAGE_ID in RocketMQ."""
+    message = part.messages[0]
+    at = int(message["store_host_at"])
+    store_host = part.records.buffer[at : at + int(message["store_host_size"])].tobytes()
+    return encode_offset_message_id(store_host, int(part.records.rows[0]["physical_offset"]))
 
 
 def _unique_key(part: PulledPart, i: int) -> str | None:

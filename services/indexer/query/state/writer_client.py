@@ -64,8 +64,13 @@ class WriterForward:
         delay_level: int,
         max_reconsume_times: int | None,
         authorization: str | None,
+        origin_message_id: str = "",
+        keep_unique_key: bool = False,
     ) -> dict[str, Any]:
-        """Store one message again for *group*; return SentBackAnswer's JSON. Raises as `_call`."""
+        """Store one message again for *group*; return SentBackAnswer's JSON. Raises as `_call`.
+
+        origin_message_id, keep_unique_key: as in SendBackRequest
+        """
         from tidemark.v1 import commit_log_pb2
         from tidemark.v1.commit_log_pb2_grpc import CommitLogServiceStub
 
@@ -76,6 +81,8 @@ class WriterForward:
             inner_index=original.inner_index,
             delay_level=delay_level,
             max_reconsume_times=max_reconsume_times,
+            origin_message_id=origin_message_id,
+            keep_unique_key=keep_unique_key,
         )
         answer = await self._call(CommitLogServiceStub, "SendBack", request, authorization)
         stored = _answer(answer.appended)

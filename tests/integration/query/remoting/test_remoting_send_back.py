@@ -77,7 +77,8 @@ def test_a_message_is_stored_for_another_try_with_the_requested_delay(
     named = decode_properties(copy.properties)
     assert (copy.body, copy.queue_id, copy.reconsume_times) == (b"m1", level - 1, 1)
     assert (named["REAL_TOPIC"], named["RETRY_TOPIC"], named["TAGS"]) == (RETRY, "t", "a")
-    assert named["ORIGIN_MESSAGE_ID"] == "u1"
+    assert named["ORIGIN_MESSAGE_ID"] == encode_offset_message_id(copy.store_host, places[1])
+    assert named["UNIQ_KEY"] == "u1"
 
 
 @pytest.mark.parametrize(
@@ -130,7 +131,9 @@ def test_one_message_of_an_inner_batch_is_sent_back_by_its_unique_key(
         assert send_back(client, place, delayLevel=-1, **named).code == code
     (dead,) = in_topic(writer.root, DEAD)
     assert dead.body == b"m2"
-    assert decode_properties(dead.properties)["ORIGIN_MESSAGE_ID"] == "u2"
+    named = decode_properties(dead.properties)
+    assert named["ORIGIN_MESSAGE_ID"] == encode_offset_message_id(dead.store_host, place)
+    assert named["UNIQ_KEY"] == "u2"
 
 
 def test_a_place_without_a_message_is_refused(writer: RunningWriter, client: RemotingClient) -> None:

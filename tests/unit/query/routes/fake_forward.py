@@ -55,6 +55,8 @@ class FakeForward:
         delay_level: int,
         max_reconsume_times: int | None,
         authorization: str | None,
+        origin_message_id: str = "",
+        keep_unique_key: bool = False,
     ) -> dict[str, Any]:
         self._begin(authorization)
         if original.queue_offset in self.refusals:

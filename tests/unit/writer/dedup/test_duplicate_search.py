@@ -86,7 +86,7 @@ def test_a_damaged_or_missing_record_is_not_an_original(log: MappedFileQueue) ->
 
 def test_a_delivery_may_have_the_key_of_another_message(log: MappedFileQueue) -> None:
     store(log, batch_of(b"one", key="id"))
-    assert find(log, replace(batch_of(b"other", key="id"), is_delivery=True)) is None
+    assert find(log, replace(batch_of(b"other", key="id"), may_share_key=True)) is None
 
 
 def test_a_repeat_goes_to_the_queue_of_its_original(log: MappedFileQueue) -> None:

@@ -58,7 +58,7 @@ def test_every_request_of_the_protocol_has_a_handler(tmp_path: Path) -> None:
     run(test, tmp_path)
 
 
-def test_members_are_saved_at_a_stop_and_awaited_after_it(tmp_path: Path) -> None:
+def test_members_are_saved_at_a_stop_and_listed_after_it(tmp_path: Path) -> None:
     """The connections that close at a stop do not remove them."""
 
     async def first(remoting: WriterRemoting, connect: Connect) -> None:
@@ -69,8 +69,6 @@ def test_members_are_saved_at_a_stop_and_awaited_after_it(tmp_path: Path) -> Non
     async def second(remoting: WriterRemoting, connect: Connect) -> None:
         one = await connect()
         await answered(one, RequestCode.HEART_BEAT, body=heartbeat("a"))
-        assert await members(one) is None
-        await answered(one, RequestCode.HEART_BEAT, body=heartbeat("b"))
         assert sorted(await members(one) or ()) == ["a", "b"]
 
     run(first, tmp_path)
