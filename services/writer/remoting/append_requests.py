@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Coroutine
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from google.protobuf.message import DecodeError
 
 from tidemark.errors import ArgumentIllegalError, StoreError
 from tidemark.remoting.codes import TidemarkCode
+from tidemark.remoting_server.connection import Connection
 from tidemark.remoting_server.exchange import Exchange, Handler
 from tidemark.v1.commit_log_pb2 import AppendBatchResponse, AppendStreamRequest, AppendStreamResponse
 
@@ -22,11 +24,16 @@ Respond = Callable[[Batch], AppendBatchResponse]
 
 
 class AppendRequests:
-    """Submits the batches of a request, and answers when all of them are stored or refused."""
+    """Submits the batches of a request, and answers when all of them are stored or refused.
+
+    Batches of one connection are submitted in the order of their arrival, as on a gRPC stream: while one waits, as for
+    the creation of its topic, all later ones wait behind it.
+    """
 
     def __init__(self, submitter: BatchSubmitter, respond: Respond) -> None:
         self._submitter = submitter
         self._respond = respond
+        self._waiting: dict[Connection, deque[_Append]] = {}  # of the connections with a batch that waits
 
     def handlers(self) -> dict[int, Handler]:
         """Return the handlers by request code."""
@@ -37,26 +44,62 @@ class AppendRequests:
             request = AppendStreamRequest.FromString(bytes(exchange.frame.body))
         except DecodeError:
             raise ArgumentIllegalError("the body is not a valid AppendStreamRequest", argument="body") from None
+        connection = exchange.connection
         results = _Results(exchange, len(request.batches), self._respond)
-        sender = Sender(exchange.caller, exchange.connection.host)
-        rests: list[tuple[int, Coroutine[Any, Any, None]]] = []
-        for entry in request.batches:
-            number = entry.correlation_id
-            try:
-                rest = self._submitter.submit_now(sender, Received.of(entry.batch), partial(results.add, number))
-            except StoreError as error:
-                results.refuse(number, error)
-            else:
-                if rest is not None:
-                    rests.append((number, rest))
-        return self._finish(rests, results) if rests else None
+        sender = Sender(exchange.caller, connection.host)
+        appends = deque(_Append(sender, entry, results) for entry in request.batches)
+        waiting = self._waiting.get(connection)
+        if waiting is not None:
+            waiting += appends
+            return None
+        while appends:
+            append = appends.popleft()
+            rest = self._submit(append)
+            if rest is not None:
+                self._waiting[connection] = appends
+                return self._finish(connection, append, rest, appends)
+        return None
 
-    async def _finish(self, rests: list[tuple[int, Coroutine[Any, Any, None]]], results: _Results) -> None:
-        for number, rest in rests:
-            try:
-                await rest
-            except StoreError as error:
-                results.refuse(number, error)
+    def _submit(self, append: _Append) -> Coroutine[Any, Any, None] | None:
+        """Submit a batch; return the rest of the work."""
+        number = append.entry.correlation_id
+        try:
+            return self._submitter.submit_now(
+                append.sender, Received.of(append.entry.batch), partial(append.results.add, number)
+            )
+        except StoreError as error:
+            append.results.refuse(number, error)
+            return None
+
+    async def _finish(
+        self,
+        connection: Connection,
+        append: _Append,
+        rest: Coroutine[Any, Any, None] | None,
+        waiting: deque[_Append],
+    ) -> None:
+        """Do the rest of *append*, and then submit those that came meanwhile."""
+        try:
+            while True:
+                if rest is not None:
+                    try:
+                        await rest
+                    except StoreError as error:
+                        append.results.refuse(append.entry.correlation_id, error)
+                if not waiting:
+                    return
+                append = waiting.popleft()
+                rest = self._submit(append)
+        finally:
+            del self._waiting[connection]
+
+
+class _Append(NamedTuple):
+    """A batch of a request."""
+
+    sender: Sender
+    entry: AppendStreamRequest.Entry
+    results: _Results
 
 
 class _Results:
