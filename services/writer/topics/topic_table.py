@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -206,7 +207,7 @@ class TopicTable:
                 physical_offset, next_offsets = await take_ends()
                 kept = [stone for stone in load_tombstones(self._tombstones_path) if stone.topic != name]
                 stones = [*kept, Tombstone(name, physical_offset, next_offsets)]
-                await asyncio.to_thread(save_tombstones, self._tombstones_path, stones, self._storage)
+                await _to_its_end(partial(save_tombstones, self._tombstones_path, stones, self._storage))
                 self._dead_ends[name] = physical_offset
                 await self._save(self._configs())
             except BaseException:
@@ -219,7 +220,24 @@ class TopicTable:
 
     async def _save(self, configs: Mapping[str, TopicConfig]) -> None:
         self._counter += 1
-        await asyncio.to_thread(save_topics, self._path, configs, self._storage, counter=self._counter)
+        await _to_its_end(partial(save_topics, self._path, configs, self._storage, counter=self._counter))
+
+
+async def _to_its_end(change: Callable[[], None]) -> None:
+    """Run *change* in a thread. A cancelled caller continues until its next wait: the table must follow the files.
+
+    Otherwise the next change would begin while the thread still writes the same files.
+    """
+    working = asyncio.ensure_future(asyncio.to_thread(change))
+    is_cancelled = False
+    while not working.done():
+        try:
+            await asyncio.wait([working])
+        except asyncio.CancelledError:
+            is_cancelled = True
+    if is_cancelled and (task := asyncio.current_task()) is not None:
+        task.cancel()
+    working.result()
 
 
 def _altered(config: TopicConfig, alteration: Alteration) -> TopicConfig:

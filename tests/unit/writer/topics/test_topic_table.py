@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
@@ -211,3 +212,41 @@ def test_each_change_increases_the_data_version(store: Store) -> None:
     store.change(create("a"), create("b"))
     store.change(create("c"))
     assert load_config(store.paths.topics)["dataVersion"]["counter"] == 3
+
+
+class SlowDisk(DiskStorage):
+    """A disk whose renames wait, and note how many happen at once."""
+
+    def __init__(self) -> None:
+        self.began, self.may_end = threading.Event(), threading.Event()
+        self.at_once = self.most_at_once = 0
+
+    def rename(self, source: Path, target: Path) -> None:
+        self.at_once += 1
+        self.most_at_once = max(self.most_at_once, self.at_once)
+        self.began.set()
+        assert self.may_end.wait(20)
+        super().rename(source, target)
+        self.at_once -= 1
+
+
+def test_a_cancelled_creation_ends_before_the_next_change_begins(store: Store) -> None:
+    """A caller is cancelled when its connection ends, while a thread writes the files."""
+    disk = SlowDisk()
+
+    async def run() -> None:
+        table = TopicTable(store.paths, disk, auto_create=True, default_queues=4)
+        first = asyncio.create_task(table.create("a", queues=2, attributes={}))
+        await asyncio.to_thread(disk.began.wait, 20)
+        second = asyncio.create_task(table.create("b", queues=3, attributes={}))
+        first.cancel()
+        await asyncio.sleep(0.05)
+        assert not second.done()
+        disk.may_end.set()
+        await asyncio.wait_for(asyncio.wait([first, second]), 20)
+        assert second.result()[0].queues == 3
+        assert {config.name for config in table.all()} == {"a", "b"}
+
+    asyncio.run(run())
+    assert disk.most_at_once == 1
+    assert set(load_topics(store.paths.topics)) == {"a", "b"}
