@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import struct
 import zlib
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from tidemark.client.received_message import ReceivedMessage, TopicQueue
@@ -18,7 +17,7 @@ from tidemark.format.compression import decompress
 from tidemark.format.elements import Element, decode_elements
 from tidemark.format.host import decode_host
 from tidemark.format.message_id import encode_offset_message_id
-from tidemark.format.properties import INNER_BASE, KEYS, TAGS, UNIQ_KEY, decode_properties, split_keys
+from tidemark.format.properties import KEYS, TAGS, UNIQ_KEY, decode_properties, split_keys
 from tidemark.format.sys_flag import INNER_BATCH_FLAGS, SysFlag
 
 Json = dict[str, Any]
@@ -30,11 +29,12 @@ _INT64, _INT32, _INT16 = struct.Struct(">q"), struct.Struct(">i"), struct.Struct
 _V4_BODY_AT, _BORN_HOST_AT = _V4_HEAD.size, _FIRST.size
 _V1, _V2 = -626843481, -626843477  # MAGICCODE, docs/format.md §2
 _V4_SIZE, _V6_SIZE = 8, 20
-_BORN_V6, _STORE_V6, _INNER = int(SysFlag.BORN_HOST_V6), int(SysFlag.STORE_HOST_V6), int(SysFlag.INNER_BATCH)
+_BORN_V6, _STORE_V6 = int(SysFlag.BORN_HOST_V6), int(SysFlag.STORE_HOST_V6)
 _COMPRESSED, _CRC_MASK = int(SysFlag.COMPRESSED), 0x7FFFFFFF
-_SPECIAL = _BORN_V6 | _STORE_V6 | _INNER | _COMPRESSED  # records with these bits take more than the shortest way
+_SPECIAL = (
+    _BORN_V6 | _STORE_V6 | INNER_BATCH_FLAGS | _COMPRESSED
+)  # records with these bits take more than the shortest way
 _BODY_CRC = "BODY_CRC"  # reason of a skipped record, as in the service's answers
-_MALFORMED = "INNER_BATCH"
 
 
 class StoredMessage(ReceivedMessage):
@@ -95,7 +95,7 @@ def decode_records(
         else:
             body_at = at + _V4_BODY_AT
             body = page[body_at : body_at + body_length]
-            if crc32(body) & _CRC_MASK != crc:
+            if crc32(body) & _CRC_MASK != crc and body:
                 skipped.append(_skip(page, at, queue_offset, _BODY_CRC))
             elif queue_offset >= least_offset:
                 message = StoredMessage(topic, queue_id, queue_offset, page, at)
@@ -113,29 +113,28 @@ def _take_special(
     """Add the messages of a record with IPv6 hosts, a compressed body, or an inner batch."""
     _, _, crc, _, _, queue_offset, _, sys_flag, _ = _FIRST.unpack_from(page, at)
     body = _body_of(page, at, sys_flag)
-    if zlib.crc32(body) & _CRC_MASK != crc:
+    if zlib.crc32(body) & _CRC_MASK != crc and body:
         skipped.append(_skip(page, at, queue_offset, _BODY_CRC))
-    elif not sys_flag & _INNER:
-        if queue_offset >= least_offset:
-            message = StoredMessage(*queue, queue_offset, page, at)
+        return
+    inner = [_Inner(number, element) for number, element in enumerate(_elements(body, sys_flag))]
+    for number, element in enumerate(inner or [None]):
+        if queue_offset + number >= least_offset:
+            message = StoredMessage(*queue, queue_offset + number, page, at)
+            if element is not None:
+                message._element = element
             if not sys_flag & _COMPRESSED:
-                message.body = body
+                message.body = body if element is None else element.element.body
             messages.append(message)
-    else:
-        try:
-            messages += _unwrap(queue, page, at, body, least_offset)
-        except BatchMalformedError:
-            skipped.append(_skip(page, at, queue_offset, _MALFORMED))
 
 
-def _unwrap(queue: TopicQueue, page: bytes, at: int, body: bytes, least_offset: int) -> Iterator[ReceivedMessage]:
-    base = int(_properties_of(page, at).get(INNER_BASE) or _INT64.unpack_from(page, at + 20)[0])
-    for number, element in enumerate(list(decode_elements(body))):
-        if base + number >= least_offset:
-            message = StoredMessage(*queue, base + number, page, at)
-            message._element = _Inner(number, element)
-            message.body = element.body
-            yield message
+def _elements(body: bytes, sys_flag: int) -> list[Element]:
+    """Return the elements of an inner batch; none for another record, and for a body that is not a batch."""
+    if sys_flag & INNER_BATCH_FLAGS != INNER_BATCH_FLAGS:
+        return []
+    try:
+        return list(decode_elements(body))
+    except BatchMalformedError:
+        return []
 
 
 def _skip(page: bytes, at: int, queue_offset: int, reason: str) -> Json:
@@ -189,17 +188,17 @@ def _fill(message: StoredMessage) -> None:
     store_host = page[store_at : store_at + store_size]
     properties = _properties_of(page, at) if inner is None else decode_properties(inner.element.properties)
     offset_message_id = encode_offset_message_id(store_host, physical_offset)
-    if sys_flag & _COMPRESSED and inner is None:
-        stored = _body_of(page, at, sys_flag)
-        original = decompress(stored, sys_flag)
-        message.body = stored if original is None else original
-        sys_flag = sys_flag if original is None else sys_flag & ~_COMPRESSED
     message.flag = flag if inner is None else inner.element.flag
     message.sys_flag = sys_flag if inner is None else sys_flag & ~INNER_BATCH_FLAGS
+    if sys_flag & _COMPRESSED:
+        stored = _body_of(page, at, sys_flag) if inner is None else inner.element.body
+        original = decompress(stored, sys_flag)
+        message.body = stored if original is None else original
+        message.sys_flag &= ~0 if original is None else ~_COMPRESSED
     message.physical_offset = physical_offset
     message.born_timestamp_ms = born_timestamp
     (message.store_timestamp_ms,) = _INT64.unpack_from(page, store_at - _INT64.size)
-    (message.reconsume_times,) = _INT32.unpack_from(page, store_at + store_size)
+    message.reconsume_times = _INT32.unpack_from(page, store_at + store_size)[0] if inner is None else 0
     message.born_host = _host_text(page[born_at : born_at + born_size])
     message.store_host = _host_text(store_host)
     message.offset_msg_id = offset_message_id
