@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
+from functools import partial
 
 from tidemark.client.message_queue import MessageQueue
 from tidemark.client.producer.delivery import SendTracker
@@ -121,21 +122,27 @@ class Sender:
         size = len(outgoing.packed) + OVERHEAD
         link = self._writers.link(queue.writer)
         link.require_transportable(size)
-        stream = link.chosen_stream()
-        pending = Pending(
-            request,
-            outgoing.packed,
-            size,
-            deadline,
-            count=outgoing.count,
-            repeat=repeat,
-            messages=outgoing.messages or outgoing.count,
-            message_ids=outgoing.message_ids,
-            future=stream.future() if outgoing.is_awaited else Future(),
-        )
-        pending.future.add_done_callback(lambda done: self._learn(queue, pending, done))
-        stream.submit(pending, wait=outgoing.wait)
-        return pending
+        while True:
+            stream = link.chosen_stream()
+            pending = Pending(
+                request,
+                outgoing.packed,
+                size,
+                deadline,
+                count=outgoing.count,
+                repeat=repeat,
+                messages=outgoing.messages or outgoing.count,
+                message_ids=outgoing.message_ids,
+                future=stream.future() if outgoing.is_awaited else Future(),
+            )
+            pending.future.add_done_callback(partial(self._learn, queue, pending))
+            try:
+                stream.submit(pending, wait=outgoing.wait)
+            except StoreClosedError:
+                if stream is link.stream:
+                    raise
+            else:  # another thread has not chosen another stream meanwhile
+                return pending
 
     def _learn(self, queue: MessageQueue, pending: Pending, done: Future[SendResult]) -> None:
         error = done.exception()

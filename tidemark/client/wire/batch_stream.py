@@ -114,6 +114,15 @@ class BatchStream(ABC):
         with self._lock:
             return self._pending.messages
 
+    def retire(self) -> bool:
+        """Accept no more batches, and return True; return False, and change nothing, if batches are in flight."""
+        with self._lock:
+            if not self._is_idle():
+                return False
+            self._closing = True
+            self._room.notify_all()
+            return True
+
     def close(self, deadline: float | None = None) -> None:
         """Wait for answers until *deadline* (default: for the timeout), and close the stream."""
         with self._lock:
@@ -228,14 +237,15 @@ class BatchStream(ABC):
     def _watch(self, event: float) -> None:
         """Ensure that `_pass_time` is called at *event*. The caller holds the lock."""
 
-    def _pass_time(self, now: float) -> None:
-        """Fail the batches whose deadline has passed, and make those ready whose delay is over."""
+    def _pass_time(self, now: float) -> list[Pending]:
+        """Fail and return the batches whose deadline has passed, and make those ready whose delay is over."""
         with self._lock:
             expired = self._pending.expire(now)
             if self._pending.wake_delayed(now) or expired:
                 self._sendable.notify_all()
             self._completing += len(expired)
         self._complete([partial(pending.future.set_exception, pending.expiry()) for pending in expired])
+        return expired
 
 
 def _answer(pending: Pending, response: commit_log_pb2.AppendBatchResponse, writer: str) -> None:

@@ -36,9 +36,8 @@ class FrameSocket:
         self._socket = connection
         self._tls = threading.Lock() if isinstance(connection, ssl.SSLSocket) else None  # OpenSSL needs one at a time
         self._buffer = FrameBuffer(_LARGEST_FRAME)
-        self._readable, self._writable = select.poll(), select.poll()
-        self._readable.register(connection, _READ)
-        self._writable.register(connection, _WRITE)
+        self._readable, self._writable = _poll(connection, _READ), _poll(connection, _WRITE)
+        self._sender_readable = _poll(connection, _READ)  # two threads must not use one poll object at once
 
     @classmethod
     def connect(cls, address: str, credentials: Credentials, *, is_tls: bool, timeout_s: float) -> Self:
@@ -71,7 +70,7 @@ class FrameSocket:
                 except (BlockingIOError, ssl.SSLWantWriteError):
                     poller = self._writable
                 except ssl.SSLWantReadError:
-                    poller = self._readable
+                    poller = self._sender_readable
             left_s = deadline - time.monotonic()
             if left_s <= 0 or not poller.poll(left_s * 1000):
                 raise TimeoutError("the other side does not take the data")
@@ -88,6 +87,10 @@ class FrameSocket:
         if not data:
             raise ConnectionResetError("the other side has closed the connection")
         return self._buffer.take(data)
+
+    def has_input(self) -> bool:
+        """Return True if `receive` has bytes, or finds that the connection has ended."""
+        return self._has_buffered() or bool(self._readable.poll(0))
 
     def _has_buffered(self) -> bool:
         """Return True if TLS has decrypted bytes that are not received yet, which no poll reports."""
@@ -107,5 +110,12 @@ class FrameSocket:
             self._socket.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
-        """Close the connection. No other thread may use it any more."""
+        """Close the connection, also for a forked process. No other thread may use it any more."""
+        self.end()
         self._socket.close()
+
+
+def _poll(connection: socket.socket, events: int) -> select.poll:
+    made = select.poll()
+    made.register(connection, events)
+    return made

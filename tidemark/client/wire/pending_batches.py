@@ -245,6 +245,11 @@ class PendingBatches:
             self._make_ready(*left)
         return expired
 
+    @property
+    def first_deadline(self) -> float | None:
+        """Return the earliest deadline of the unanswered batches; None if there is none."""
+        return self._deadlines[0][0] if self._deadlines else None
+
     def next_event(self) -> float:
         """Return the time of the next deadline or end of a delay; infinity if there is neither."""
         return min((heap[0][0] for heap in (self._deadlines, self._delayed) if heap), default=float("inf"))

@@ -14,6 +14,7 @@ from concurrent.futures import Future
 from functools import partial
 
 import orjson
+from google.protobuf.message import DecodeError
 
 from tidemark.client.send_result import SendResult
 from tidemark.client.wire.append_frame import encode_frame
@@ -31,7 +32,6 @@ from tidemark.v1 import commit_log_pb2
 
 _LONGEST_WAIT_S = 0.25  # until the next look at deadlines
 _LINGER_S = 0.005  # the thread keeps reading for this long after the last answer, because a program often sends again
-_SEND_TIMEOUT_S = 10.0
 _MAX_OPAQUE = 0x7FFFFFFF
 _BEARER = "Bearer "
 
@@ -75,6 +75,7 @@ class RemotingStream(BatchStream):
         self._sending = threading.Lock()  # held while a frame is sent; frames go out in the order of their batches
         self._reading = threading.Lock()  # held by the one thread that connects and reads
         self._is_thread_wanted = False  # batches are in flight whose callers do not read
+        self._heard_at = float("-inf")  # time.monotonic() of the last answer on this connection
         self._opaque = itertools.count(1)
         self._frames: dict[int, list[int]] = {}  # correlation ids of each unanswered frame, by its opaque number
 
@@ -86,8 +87,22 @@ class RemotingStream(BatchStream):
 
     def submit(self, pending: Pending, *, wait: bool = True) -> None:
         """Send *pending* as `BatchStream.submit` does, in the caller's thread if there is a connection."""
+        if not len(self._pending):
+            self._look_at_connection()
+        elif not self.has_room(pending.size):
+            self._leave()  # a caller that was interrupted does not read
         super().submit(pending, wait=wait)
         self._send_ready()
+
+    def _look_at_connection(self) -> None:
+        """Notice that the connection ended while nothing was in flight, so that no batch is sent on it."""
+        if self._reading.acquire(blocking=False):
+            try:
+                connection = self._socket
+                if connection is not None and connection.has_input():
+                    self._receive(0)
+            finally:
+                self._reading.release()
 
     def _added(self, pending: Pending) -> None:
         if not isinstance(pending.future, DrivenFuture):
@@ -101,15 +116,25 @@ class RemotingStream(BatchStream):
             try:
                 data = self._take_frame(connection)
                 if data is not None:
-                    connection.send(data, _SEND_TIMEOUT_S)
+                    connection.send(data, self._patience_s())
             except OSError:
                 connection.end()  # the reading thread notices
                 return
             except StoreError as error:  # the token cannot be read
                 self._fail_waiting(error)
                 return
+            except BaseException:  # KeyboardInterrupt: perhaps a part of the frame was sent
+                connection.end()
+                self._leave()
+                raise
             finally:
                 self._sending.release()
+
+    def _patience_s(self) -> float:
+        """Return how long to wait for the other side to take a frame: until the first deadline of all batches."""
+        with self._lock:
+            deadline = self._pending.first_deadline
+        return 0.0 if deadline is None else max(0.0, deadline - time.monotonic())
 
     def _take_frame(self, connection: FrameSocket) -> bytes | None:
         fields = {}
@@ -140,6 +165,10 @@ class RemotingStream(BatchStream):
         if self._reading.acquire(blocking=False):
             try:
                 self._read_until(future.done)
+            except BaseException:  # KeyboardInterrupt: perhaps received bytes are lost
+                if self._socket is not None:
+                    self._socket.end()
+                raise
             finally:
                 self._reading.release()
                 self._leave()
@@ -189,6 +218,14 @@ class RemotingStream(BatchStream):
             self._receive(self._wait_s())
             self._pass_time(time.monotonic())
 
+    def _pass_time(self, now: float) -> list[Pending]:
+        """Also end a connection on which nothing was received since an expired batch was given."""
+        expired = super()._pass_time(now)
+        connection = self._socket
+        if connection is not None and any(one.sent and one.given > self._heard_at for one in expired):
+            connection.end()
+        return expired
+
     def _wait_s(self) -> float:
         with self._lock:
             event = self._pending.next_event()
@@ -203,8 +240,9 @@ class RemotingStream(BatchStream):
             return
         try:
             for frame in connection.receive(wait_s):
+                self._heard_at = time.monotonic()
                 self._answered(frame)
-        except (OSError, FrameIllegalError) as error:
+        except (OSError, FrameIllegalError, DecodeError, ValueError) as error:
             self._lost(connection, error)
 
     def _answered(self, frame: Frame) -> None:
@@ -224,7 +262,9 @@ class RemotingStream(BatchStream):
         facts = orjson.loads(frame.fields.get(FACTS, "{}"))
         error = error_of(frame.fields.get(REASON, ""), frame.remark, **facts)
         with self._lock:
-            outcomes = [outcome for number in numbers if (outcome := self._refuse(number, error, None)) is not None]
+            given = facts.get("retry_after_ms")
+            delay_s = given / 1000 if isinstance(given, int) else None
+            outcomes = [outcome for number in numbers if (outcome := self._refuse(number, error, delay_s)) is not None]
             self._completing += len(outcomes)
             self._room.notify_all()
         self._complete(outcomes)
@@ -243,6 +283,7 @@ class RemotingStream(BatchStream):
             time.sleep(BROKEN_PAUSE_S)
             return False
         self.is_down, self.has_connected = False, True
+        self._heard_at = float("-inf")
         with self._lock:
             self._socket = connection
         return True
@@ -256,6 +297,8 @@ class RemotingStream(BatchStream):
         with self._sending:  # no thread uses it any more
             connection.close()
         self._broke(WriterUnreachableError(f"the connection to {self._remoting_address} ended: {error}"), resume=True)
+        if len(self._pending) and not self._closed:
+            time.sleep(BROKEN_PAUSE_S)
 
     def _end(self) -> None:
         connection = self._socket

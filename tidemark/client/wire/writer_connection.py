@@ -97,7 +97,11 @@ class WriterLink:
         if connection is None:
             self._choose_at = time.monotonic() + _UNREACHED_S
             return
-        before, self._choose_at = self.stream, float("inf")
+        before = self.stream
+        if not before.retire():  # another thread has sent a batch meanwhile
+            connection.close()
+            return
+        self._choose_at = float("inf")
         self.stream = RemotingStream(
             self.address,
             self._offer,
