@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import itertools
 import time
+from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 CONNECT_TIMEOUT_S = 1.0
 _LONG_POLL_MS = 15_000
 _SEND_TIMEOUT_S = 10.0
+_LONGEST_SILENCE_S = 30.0  # twice the time for which the service holds a pull
 _FIRST_DELAY_S, _GREATEST_DELAY_S = 0.05, 2.0
 _MAX_OPAQUE = 0x7FFFFFFF
 _BEARER = "Bearer "
@@ -57,6 +59,7 @@ class _Pull:
     queue: TopicQueue
     offset: int
     is_earliest: bool  # the queue's first message is wanted; the offset is a guess
+    asked_at: float = field(default_factory=time.monotonic, compare=False)
 
 
 class RemotingFetched(NamedTuple):
@@ -121,6 +124,8 @@ class RemotingPulls:
         self._wanted: dict[TopicQueue, int | str] = {}  # not requested yet
         self._in_flight: dict[int, _Pull] = {}  # by opaque number
         self._by_queue: dict[TopicQueue, int] = {}  # opaque number of the pull of each queue
+        self._arrived: deque[Frame] = deque()  # answers that `fetched` has not handled yet
+        self._heard_at = 0.0  # time.monotonic() of the last answer
         self._failures = 0
         self._not_before = 0.0
         self.unreachable: tuple[float, UnavailableError] | None = None
@@ -142,7 +147,7 @@ class RemotingPulls:
         self._wanted.pop(queue, None)
         number = self._by_queue.pop(queue, None)
         if number is not None:
-            del self._in_flight[number]
+            self._in_flight.pop(number, None)
 
     def keep_only(self, queues: frozenset[TopicQueue]) -> None:
         """Drop all queues that are not in *queues*."""
@@ -152,17 +157,22 @@ class RemotingPulls:
     def fetched(self, timeout_s: float) -> Iterator[RemotingFetched]:
         """Yield the answers that have arrived; wait for the first one until *timeout_s* or `wake`."""
         self._ask()
-        for frame in self._receive(timeout_s):
-            pull = self._in_flight.pop(frame.opaque, None) if frame.is_answer else None
+        if not self._arrived:
+            self._arrived.extend(self._receive(timeout_s))
+        while self._arrived:  # a caller that raises gets the rest with its next call
+            frame = self._arrived.popleft()
+            pull = self._in_flight.get(frame.opaque) if frame.is_answer else None
             if pull is None:  # dropped meanwhile
                 continue
-            del self._by_queue[pull.queue]
+            self.drop(pull.queue)
             self._failures, self.unreachable = 0, None
             if frame.code == ResponseCode.GO_AWAY:
                 self._lost(ConnectionResetError(frame.remark))
                 self._wanted[pull.queue] = "earliest" if pull.is_earliest else pull.offset
             elif pull.is_earliest and frame.code == ResponseCode.PULL_OFFSET_MOVED:
-                self._send(replace(pull, offset=PULL_ANSWER.read(frame.fields).next_begin_offset))
+                self._send(
+                    replace(pull, offset=PULL_ANSWER.read(frame.fields).next_begin_offset, asked_at=time.monotonic())
+                )
             else:
                 yield RemotingFetched(pull.queue, pull.offset, frame, self._tags_for(pull.queue))
 
@@ -223,6 +233,7 @@ class RemotingPulls:
         return True
 
     def _receive(self, timeout_s: float) -> list[Frame]:
+        self._end_silence()
         if self._failures:
             timeout_s = min(timeout_s, self._not_before - time.monotonic())
         connection = self._socket
@@ -230,12 +241,24 @@ class RemotingPulls:
         if connection is None or not ready.descriptors:
             return []
         try:
-            return connection.receive(0)
+            frames = connection.receive(0)
+            if frames:
+                self._heard_at = time.monotonic()
+            return frames
         except (OSError, FrameIllegalError) as error:
             self._lost(error)
             return []
+        except BaseException as error:  # KeyboardInterrupt: perhaps received bytes are lost
+            self._lost(error)
+            raise
 
-    def _lost(self, error: Exception) -> None:
+    def _end_silence(self) -> None:
+        """Replace a connection on which an answer is overdue."""
+        oldest = next(iter(self._in_flight.values()), None)
+        if oldest is not None and time.monotonic() > max(oldest.asked_at, self._heard_at) + _LONGEST_SILENCE_S:
+            self._lost(TimeoutError("an answer is overdue"))
+
+    def _lost(self, error: BaseException) -> None:
         """Close the connection; its pulls are requested again on the next one."""
         connection, self._socket = self._socket, None
         if connection is not None:
@@ -244,6 +267,7 @@ class RemotingPulls:
             self._wanted.setdefault(pull.queue, "earliest" if pull.is_earliest else pull.offset)
         self._in_flight.clear()
         self._by_queue.clear()
+        self._arrived.clear()
         self.failed(QueryUnreachableError(f"the connection to the query service at {self._address} ended: {error}"))
 
     def wake(self) -> None:
