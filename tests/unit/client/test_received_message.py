@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+import copy
+import pickle
+
 import pytest
 
 from tests.unit.client.received_messages import ORDERS, message_json, page_json, received
-from tidemark.client.received_message import ReceivedMessage, pulled_page
+from tidemark.client.received_message import FIELDS, ReceivedMessage, pulled_page
 
 
 def test_a_message_of_a_json_answer_has_its_bytes_and_its_offset() -> None:
@@ -44,3 +47,31 @@ def test_a_page_has_its_messages_and_its_bounds() -> None:
     assert [message.queue_offset for message in page.messages] == [3, 5]
     assert (page.status, page.requested_offset, page.next_offset) == ("FOUND", 3, 6)
     assert (page.min_offset, page.max_offset, page.skipped) == (1, 9, [{"queue_offset": 4}])
+
+
+def test_equal_messages_have_equal_attributes() -> None:
+    message = received(7, tag="red")
+    assert message == received(7, tag="red")
+    assert hash(message) == hash(received(7, tag="red"))
+    assert message != received(7, tag="blue")
+    assert message != received(8, tag="red")
+    assert message != "red"
+
+
+def test_a_copy_has_other_values_for_some_attributes() -> None:
+    message = received(7, tag="red")
+    changed = message.replace(body=b"new")
+    assert (changed.body, changed.tag, message.body) == (b"new", "red", b"x")
+    with pytest.raises(TypeError):
+        message.replace(colour="red")
+
+
+def test_a_message_is_pickled_and_shown_with_all_its_attributes() -> None:
+    message = received(7, tag="red", properties={"a": "b"})
+    again = pickle.loads(pickle.dumps(message))
+    assert (type(again), again) == (ReceivedMessage, message)
+    assert copy.deepcopy(message) == message
+    assert "queue_offset=7" in repr(message)
+    assert message.as_dict() == {name: getattr(message, name) for name in FIELDS}
+    assert FIELDS[0] == "topic"
+    assert FIELDS[-1] == "store_host"
