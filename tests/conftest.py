@@ -44,6 +44,14 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
     return Authority(tmp_path_factory.mktemp("tls") / "authority", "Test authority")
 
 
+@pytest.fixture(params=["grpc", "remoting"])
+def wire(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Run the test once with each wire of the client, in this process and in programs that it starts."""
+    chosen: str = request.param
+    monkeypatch.setenv("TIDEMARK_CLIENT_WIRE", chosen)
+    return chosen
+
+
 @pytest.fixture
 def tell() -> Callable[[str], None]:
     """Print one line at the end of the run: cases of the exhaustive suites, seeds, counts and times."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -28,15 +29,21 @@ class Served(NamedTuple):
         self.store.publish()
 
 
-@pytest.fixture
-def served(tmp_path: Path) -> Iterator[Served]:
-    """Return topics `orders` of four queues and `events` of one."""
-    store = BuiltStore(tmp_path)
+@contextlib.contextmanager
+def serve_built(store: BuiltStore, **settings: Any) -> Iterator[Served]:
+    """Serve *store*, in which topics `orders` of four queues and `events` of one are made."""
     store.topic("orders", queues=QUEUES)
     store.topic("events", queues=1)
     store.publish()
-    with serve_query(tmp_path) as client:
+    with serve_query(store.root, **settings) as client:
         yield Served(store, str(client.base_url))
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[Served]:
+    """Return topics `orders` of four queues and `events` of one."""
+    with serve_built(BuiltStore(tmp_path)) as served:
+        yield served
 
 
 @pytest.fixture(scope="session")

@@ -26,6 +26,8 @@ def files(tmp_path: Path) -> AccessFolder:
 def settings(tmp_path: Path, files: AccessFolder) -> dict[str, Any]:
     """Return the settings of a service that uses the file and polls it continually."""
     return {
+        "writer_remoting_listen": "127.0.0.1:0",
+        "query_remoting_listen": "127.0.0.1:0",
         "access_file": files.path,
         "access_reload_ms": 10,
         "audit_file": tmp_path / "audit.log",

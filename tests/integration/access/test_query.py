@@ -168,6 +168,7 @@ def test_send_back_needs_the_right_to_group_and_topic(client: httpx.Client, file
     assert refused("g", {"message_id": bill["offset_msg_id"]}) == "Sub Topic:bills"
 
 
+@pytest.mark.usefixtures("wire")
 def test_a_consumer_needs_the_rights_to_group_and_topics(client: httpx.Client, files: AccessFolder) -> None:
     """Both the group and each topic are needed; a consumer needs no other right."""
     token = files.principal("reader")

@@ -88,6 +88,7 @@ def test_a_principal_without_rights_may_only_read_the_bounds(
     assert told == {(name, "nobody", "FORBIDDEN") for name in forbidden}
 
 
+@pytest.mark.usefixtures("wire")
 def test_a_producer_can_send_only_to_allowed_topics(
     tmp_path: Path, files: AccessFolder, settings: dict[str, Any], deeds: Deeds
 ) -> None:
@@ -112,6 +113,7 @@ def test_a_producer_can_send_only_to_allowed_topics(
     assert {deed["address"] for deed in deeds()} == {"127.0.0.1"}
 
 
+@pytest.mark.usefixtures("wire")
 def test_an_open_stream_loses_revoked_rights(tmp_path: Path, files: AccessFolder, settings: dict[str, Any]) -> None:
     """A producer's open stream does not keep old rights."""
     token = files.principal("orders")
@@ -174,6 +176,7 @@ def _first_failure(producer: Producer, kind: type[StoreError] = StoreError) -> S
     return None
 
 
+@pytest.mark.usefixtures("wire")
 def test_an_invalid_access_file_keeps_the_running_rules(
     tmp_path: Path, files: AccessFolder, settings: dict[str, Any]
 ) -> None:
@@ -241,6 +244,7 @@ def test_a_renewed_json_web_token_file_is_read_again(
         topics.create("second")
 
 
+@pytest.mark.usefixtures("wire")
 def test_a_client_certificate_identifies_a_principal(
     tmp_path: Path, files: AccessFolder, settings: dict[str, Any], authority: Authority
 ) -> None:
@@ -259,6 +263,7 @@ def test_a_client_certificate_identifies_a_principal(
             producer.send("t", b"2", queue_id=0)
 
 
+@pytest.mark.usefixtures("wire")
 def test_a_caller_above_the_rate_gets_a_retry_time(
     tmp_path: Path, files: AccessFolder, settings: dict[str, Any]
 ) -> None:

@@ -1,8 +1,10 @@
-"""A real writer for the tests of this folder."""
+"""A real writer for the tests of this folder, and each of the client's wires to it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import functools
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -12,10 +14,21 @@ from tidemark.local.local_stack import WRITER, LocalStack
 
 
 @pytest.fixture(scope="session")
-def writer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStack]:
-    """Run one writer for all tests; each test uses its own topics."""
-    with LocalStack(tmp_path_factory.mktemp("store"), services=(WRITER,)) as stack:
-        yield stack
+def writers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], LocalStack]]:
+    """Return a function that runs one writer for all tests of a wire; each test uses its own topics."""
+    with ExitStack() as running:
+
+        @functools.cache
+        def start(wire: str) -> LocalStack:
+            return running.enter_context(LocalStack(tmp_path_factory.mktemp(wire), services=(WRITER,)))
+
+        yield start
+
+
+@pytest.fixture
+def writer(wire: str, writers: Callable[[str], LocalStack]) -> LocalStack:
+    """Return the writer for the tests of this wire."""
+    return writers(wire)
 
 
 @pytest.fixture
@@ -26,7 +39,7 @@ def producer(writer: LocalStack) -> Iterator[Producer]:
 
 
 @pytest.fixture
-def own_writer(tmp_path: Path) -> Iterator[LocalStack]:
+def own_writer(wire: str, tmp_path: Path) -> Iterator[LocalStack]:
     """Run a writer that a test may kill."""
     with LocalStack(tmp_path / "store", services=(WRITER,)) as stack:
         yield stack

@@ -19,7 +19,7 @@ from tidemark.format.elements import decode_elements
 from tidemark.format.properties import decode_properties
 from tidemark.local.local_stack import LocalStack
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("wire")]
 COUNT = 20
 
 

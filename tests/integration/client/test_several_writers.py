@@ -21,7 +21,7 @@ pytestmark = pytest.mark.integration
 
 
 @pytest.fixture
-def pair(tmp_path: Path) -> Iterator[tuple[LocalStack, LocalStack]]:
+def pair(wire: str, tmp_path: Path) -> Iterator[tuple[LocalStack, LocalStack]]:
     """Run two writers, each of its own store, with the topic `t` of two queues."""
     with (
         LocalStack(tmp_path / "a", services=(WRITER,), environment={"TIDEMARK_STORE_NAME": "a"}) as a,

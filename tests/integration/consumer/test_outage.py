@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 from pathlib import Path
 
 import pytest
@@ -11,28 +10,28 @@ from tests.built_store import BuiltStore
 from tests.integration.consumer.test_consumer import take
 from tests.query_server import serve_query
 from tidemark.client import Consumer, TopicQueue
+from tidemark.local.local_stack import free_port
 
 
 @pytest.mark.parametrize("queues", [1, 100], ids=["one queue", "many in a request"])
+@pytest.mark.usefixtures("wire")
 def test_a_consumer_continues_after_a_service_restart(tmp_path: Path, queues: int) -> None:
     """It continues at its position, without an error to its user."""
     store = BuiltStore(tmp_path)
     store.topic("orders", queues=queues)
     store.append("orders", b"before")
     store.publish()
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port, remoting = free_port(), f"127.0.0.1:{free_port()}"
     everything = [TopicQueue("orders", queue_id) for queue_id in range(queues)]
     with Consumer(queues=everything, url=f"http://127.0.0.1:{port}") as consumer:
-        with serve_query(tmp_path, port=port):
+        with serve_query(tmp_path, port=port, query_remoting_listen=remoting):
             assert [message.body for message in take(consumer, 1)] == [b"before"]
             consumer.poll(0.1)
         assert consumer.poll(0.3) == []
         for queue_id in range(queues):
             store.append("orders", b"after %d" % queue_id, queue_id=queue_id)
         store.publish()
-        with serve_query(tmp_path, port=port):
+        with serve_query(tmp_path, port=port, query_remoting_listen=remoting):
             after = sorted(message.body for message in take(consumer, queues))
             assert after == sorted(b"after %d" % queue_id for queue_id in range(queues))
             assert consumer.poll(0.2) == []

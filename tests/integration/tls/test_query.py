@@ -54,10 +54,12 @@ def metric(client: httpx.Client, name: str) -> float:
     return float(line.split()[1])
 
 
+@pytest.mark.usefixtures("wire")
 def test_messages_are_pulled_over_tls(store: BuiltStore, authority: Authority, server: Pair) -> None:
     """They come page by page, to consumers, and as large responses, which are read in another way."""
     tls = tls_of(authority)
-    with serve_query_over_tls(store.root, tls.context(), **server.settings) as client:
+    settings: dict[str, Any] = {**server.settings, "query_remoting_listen": "127.0.0.1:0"}
+    with serve_query_over_tls(store.root, tls.context(), **settings) as client:
         url = str(client.base_url)
         with Query(url, credentials=tls) as query:
             page = query.pull_records("orders", 0, 0, max_bytes=2 * _LARGE)

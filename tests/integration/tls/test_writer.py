@@ -26,7 +26,7 @@ _RELOAD_MS = 10
 
 @contextlib.contextmanager
 def serving(root: Path, **settings: Any) -> Iterator[RunningWriter]:
-    with RunningWriter(root, tls_reload_ms=_RELOAD_MS, **settings) as writer:
+    with RunningWriter(root, tls_reload_ms=_RELOAD_MS, writer_remoting_listen="127.0.0.1:0", **settings) as writer:
         yield writer
 
 
@@ -41,6 +41,7 @@ def failure(address: str, tls: Credentials) -> StoreError:
     return raised.value
 
 
+@pytest.mark.usefixtures("wire")
 def test_messages_are_sent_over_tls(tmp_path: Path, authority: Authority, server: Pair) -> None:
     """The address may have the scheme tls://."""
     with serving(tmp_path, **server.settings) as writer:
@@ -50,6 +51,7 @@ def test_messages_are_sent_over_tls(tmp_path: Path, authority: Authority, server
     assert [record.body for record in stored_records(tmp_path)] == [b"secret", b"secret"]
 
 
+@pytest.mark.usefixtures("wire")
 def test_a_server_of_another_ca_is_not_trusted(tmp_path: Path, stranger: Authority, server: Pair) -> None:
     """Nothing is sent to it."""
     with serving(tmp_path, **server.settings) as writer:
@@ -93,6 +95,7 @@ def test_clients_need_a_certificate_of_the_client_ca(
             assert topics.list_all() == []
 
 
+@pytest.mark.usefixtures("wire")
 def test_new_connections_get_the_new_certificate_and_old_ones_continue(
     tmp_path: Path, authority: Authority, stranger: Authority, files: Pair
 ) -> None:
