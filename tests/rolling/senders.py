@@ -8,14 +8,18 @@ from functools import partial
 
 from tests.rolling.programs import Programs
 from tidemark.client import Producer
+from tidemark.client.wire.wire import Wire
 
 TOPIC = "orders"
+WIRES: tuple[Wire, Wire] = ("remoting", "grpc")
 _SENDERS = 3
 _PAUSE_S = 0.005
 
 
 class Senders(Programs):
-    """A body is `<sender>/<number>/<when>`: seconds of the monotonic clock. longest_s: of one send.
+    """The senders use both wires in turn.
+
+    A body is `<sender>/<number>/<when>`: seconds of the monotonic clock. longest_s: of one send.
 
     acknowledged  bodies by sender, in the order of sends
     """
@@ -32,7 +36,7 @@ class Senders(Programs):
 
     def _send(self, sender: int, ending: threading.Event) -> None:
         acknowledged = self.acknowledged[sender]
-        with Producer(self._address) as producer:
+        with Producer(self._address, wire=WIRES[sender % 2]) as producer:
             while not ending.wait(_PAUSE_S):
                 began = time.monotonic()
                 body = f"{sender}/{len(acknowledged)}/{began}"

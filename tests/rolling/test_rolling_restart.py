@@ -51,7 +51,7 @@ def test_a_rolling_restart_causes_no_error_loss_or_long_pause(stack: LocalStack,
     """No error reaches a sender or a reader, nothing is lost, doubled or out of order, and no pause is long."""
     alone = Readers(stack.query_url)
     group = Readers(stack.query_url, 2, group="rolling", auto_commit=False, commit=True)
-    by_itself = Readers(stack.query_url, group="by-itself")
+    by_itself = Readers(stack.query_url, group="by-itself", wire="grpc")
     everybody = (alone, group, by_itself)
     with Senders(stack.writer_address) as senders, alone, group, by_itself:
         for name in itertools.chain.from_iterable([(WRITER, PIPELINE, QUERY)] * ROUNDS):

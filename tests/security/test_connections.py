@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 
 import httpx
+import pytest
 
 from tests.security.clients import MEBIBYTE, closed_after, connect, idle_connections, memory_of, until_closed
 from tidemark.client import Message, Producer
@@ -23,7 +24,11 @@ def test_ten_thousand_idle_connections_do_not_block_other_clients(start: Start, 
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     count = min(WANTED, (files - 1_000) // 2)
     stack = start(HANDSHAKE_TIMEOUT_MS=600_000, QUERY_HEAD_TIMEOUT_MS=600_000)
-    with Producer(stack.writer_address) as producer, httpx.Client(base_url=stack.query_url, timeout=60) as client:
+    with (
+        Producer(stack.writer_address, wire="remoting") as producer,
+        Producer(stack.writer_address, wire="grpc") as other,
+        httpx.Client(base_url=stack.query_url, timeout=60) as client,
+    ):
         producer.send("orders", b"before")
         before = {name: memory_of(stack, name) for name in (WRITER, QUERY)}
         with idle_connections(stack.writer_port, count), idle_connections(stack.query_port, count):
@@ -31,6 +36,7 @@ def test_ten_thousand_idle_connections_do_not_block_other_clients(start: Start, 
             for number in range(50):
                 began = time.monotonic()
                 producer.send_batch([Message("orders", b"meanwhile %d" % number)])
+                other.send("orders", b"meanwhile %d" % number)
                 assert client.get("/v1/status").status_code == 200
                 assert httpx.get(f"{stack.query_url}/v1/topics/orders", timeout=60).status_code == 200  # a new one
                 slowest = max(slowest, time.monotonic() - began)
@@ -41,6 +47,7 @@ def test_ten_thousand_idle_connections_do_not_block_other_clients(start: Start, 
     assert max(grown.values()) < 500
 
 
+@pytest.mark.usefixtures("wire")
 def test_connections_above_the_limit_are_refused(start: Start) -> None:
     """HTTP answers 429 with a retry time; gRPC closes the connection. Existing connections continue."""
     stack = start(MAX_CONNECTIONS=30)

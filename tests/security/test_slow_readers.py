@@ -72,6 +72,7 @@ def test_unread_answers_are_bounded_and_end(start: Start, tell: Callable[[str], 
     assert httpx.get(f"{stack.query_url}/v1/topics/orders/queues/0/messages", timeout=60).status_code == 200
 
 
+@pytest.mark.usefixtures("wire")
 def test_a_stream_with_unread_answers_is_not_read_further(start: Start) -> None:
     """AppendStream: the writer accepts a limited number of batches, and serves others meanwhile."""
     stack = start(WRITER, FLUSH_MODE="async")

@@ -52,8 +52,8 @@ class Load:
         rest = Rest(self._consumers_stop, max(1.0, seconds / FULL_SPEED_S))
         address, url, pace = stack.writer_address, stack.query_url, self._pace
         producers: list[Client] = [
-            Streaming("stream-1", address, pace, history, seed),
-            Streaming("stream-2", address, pace, history, seed),
+            Streaming("stream-1", address, "remoting", pace, history, seed),
+            Streaming("stream-2", address, "grpc", pace, history, seed),
             OneByOne("packed", OverGrpc(address, packed=True), [ORDERS], pace, history, seed),
             OneByOne("mixed", OverGrpc(address, packed=False), [ORDERS, BUNDLES], pace, history, seed),
             OneByOne("bundler", OverGrpc(address, packed=True), [BUNDLES], pace, history, seed),

@@ -17,6 +17,7 @@ from tests.soak.messages import CHURNED, LEDGER, ORDERS, QUEUES, named, next_nam
 from tests.soak.ways import Batch, Place, Way
 from tidemark.client import Message, Producer, SendResult
 from tidemark.client.errors.grpc_errors import is_retryable
+from tidemark.client.wire.wire import Wire
 from tidemark.errors import NextOffsetMismatchError, RejectedError, StoreError
 from tidemark.status import status_of
 
@@ -108,9 +109,9 @@ class OneByOne:
 class Streaming:
     """The client library's Producer: single messages, several in flight, in the order they were sent."""
 
-    def __init__(self, name: str, address: str, pace: Pace, history: HistoryFile, seed: str) -> None:
+    def __init__(self, name: str, address: str, wire: Wire, pace: Pace, history: HistoryFile, seed: str) -> None:
         self.name = name
-        self._producer = Producer(address, timeout_s=FOR_EVER_S)
+        self._producer = Producer(address, timeout_s=FOR_EVER_S, wire=wire)
         self._pace = pace
         self._history = history
         self._choice = random.Random(f"{seed}-{name}")

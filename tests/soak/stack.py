@@ -135,7 +135,7 @@ class Stack:
     def __init__(self, folder: Path, choice: random.Random, seed: str, *, store: Path | None = None) -> None:
         self.store = store or folder / "store"
         self.logs = _new_folder(folder / "logs")
-        writer_port, query_port = _free_ports(choice)
+        writer_port, query_port, *remoting = _free_ports(choice)
         self.writer_address = f"127.0.0.1:{writer_port}"
         self.query_url = f"http://127.0.0.1:{query_port}"
         settings = {
@@ -144,7 +144,10 @@ class Stack:
             "STORE_ROOT": self.store,
             "WRITER_LISTEN": self.writer_address,
             "WRITER_ADDRESS": self.writer_address,
+            "ADVERTISED_ADDRESS": self.writer_address,  # otherwise the query service's remoting address
             "QUERY_LISTEN": f"127.0.0.1:{query_port}",
+            "WRITER_REMOTING_LISTEN": f"127.0.0.1:{remoting[0]}",
+            "QUERY_REMOTING_LISTEN": f"127.0.0.1:{remoting[1]}",
             "WRITER_METRICS_LISTEN": "",
             "PIPELINE_METRICS_LISTEN": "",
         }
@@ -224,9 +227,9 @@ def _is_java(process: psutil.Process) -> bool:
 
 
 def _free_ports(choice: random.Random) -> Iterable[int]:
-    """Yield two ports below the range of outgoing connections, so that they stay free while a service is down."""
+    """Yield four ports below the range of outgoing connections, so that they stay free while a service is down."""
     ports: list[int] = []
-    while len(ports) < 2:
+    while len(ports) < 4:
         port = choice.randrange(20_000, 32_000)
         with socket.socket() as probe:
             if port not in ports and probe.connect_ex(("127.0.0.1", port)) != 0:

@@ -48,8 +48,9 @@ class Lives:
         return Recorder(self._history, f"{self.name}.{self._count}", self.subscription.group)
 
     def settings(self, recorder: Recorder) -> dict[str, Any]:
-        """Return the arguments of this membership's consumer."""
+        """Return the arguments of this membership's consumer. Memberships use both wires in turn."""
         return {
+            "wire": ("remoting", "grpc")[self._count % 2],
             "topics": self.subscription.topics,
             "group": self.subscription.group,
             "url": self._url,
