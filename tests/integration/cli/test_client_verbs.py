@@ -192,7 +192,7 @@ def test_a_group_with_members_is_shown_and_cannot_be_reset(tidemark: Tidemark) -
 def test_rocketmqs_clients_of_a_group_are_shown(tidemark: Tidemark, stack: LocalStack) -> None:
     """They have no queues here, because they divide the queues among themselves."""
     tidemark.json("topic", "create", "pushed", "--queues", 1)
-    with RemotingClient(stack.query_remoting_port) as client:
+    with RemotingClient(int(stack.query_remoting_address.rpartition(":")[2])) as client:
         assert heartbeat(client, "192.0.2.1@push", "pushing", pushed="*").code == 0
         shown = tidemark.json("group", "show", "pushing")
         table = tidemark.run("group", "show", "pushing").stdout
