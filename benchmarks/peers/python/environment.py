@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -45,6 +46,11 @@ def _clients_python() -> Path:
             _run("the Python clients", [*pip, "--require-hashes", "--only-binary", ":all:", "-r", str(LOCK)])
             made.touch()
     return python
+
+
+def client_versions() -> dict[str, str]:
+    """Return the versions of the lock by package."""
+    return dict(re.findall(r"^([\w-]+)==([^\s;]+)", LOCK.read_text(), re.MULTILINE))
 
 
 def nats_server() -> Path:
