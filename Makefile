@@ -5,6 +5,7 @@ SYNCED := .venv/.synced
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 CODE := tidemark pyspark_tidemark services tests benchmarks demo examples scripts
 PROTOS := $(wildcard proto/tidemark/v1/*.proto)
+CLIENTS := benchmarks/peers/python/requirements# the other Python clients of `make bench-peers`, in an environment of their own
 ALONE := unit property# start no services: several at once
 TOGETHER := integration crash conformance fuzz# start services: two files at once, each file's tests in their order
 
@@ -25,9 +26,11 @@ $(BIN)/python:
 	scripts/venv.sh $(PYTHON) .venv
 
 # --no-emit-*, --no-header: no address and no path of the machine that compiled it gets into the file.
-lock: $(SYNCED)  ## compile requirements.lock again from pyproject.toml (keeps versions that still fit)
+lock: $(SYNCED)  ## compile requirements.lock again from pyproject.toml, and the lock of the benchmarks' other clients (keeps versions that still fit)
 	$(BIN)/uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes \
 	    --no-emit-index-url --no-emit-find-links --no-header --quiet --output-file requirements.lock
+	$(BIN)/uv pip compile $(CLIENTS).in --universal --python-version 3.11 --generate-hashes \
+	    --no-emit-index-url --no-emit-find-links --no-header --quiet --output-file $(CLIENTS).lock
 
 # The second path is where googleapis-common-protos keeps google/rpc/status.proto. PATH lets protoc find its mypy plugin.
 proto: $(SYNCED)  ## write tidemark/v1 again from proto/
@@ -131,7 +134,8 @@ examples: $(SYNCED)  ## each program of examples/, against services of its own
 	$(BIN)/python -m examples
 bench: $(SYNCED)  ## the figures, as a table, JSON and a page with plots; BENCH=name[,name] picks, BENCH_SCALE shortens
 	$(BIN)/python -m benchmarks run
-bench-peers: $(SYNCED) peer  ## ours beside a real RocketMQ and a real Kafka, in turn: ratios and goals (BENCH picks rows)
+bench-peers: $(SYNCED) peer  ## ours beside a real RocketMQ and a real Kafka, and beside other Python clients (BENCH=python), in turn: ratios and goals (BENCH picks rows)
+	scripts/redis.sh
 	$(BIN)/python -m benchmarks.peers
 bench-spark: $(SYNCED) peer  ## format("tidemark") beside Spark's own Kafka source, in turn on the same cores: ratios
 	BENCH=spark $(BIN)/python -m benchmarks.peers

@@ -15,7 +15,7 @@ from typing import Any
 
 import orjson
 
-from benchmarks.peers.table import cells_of
+from benchmarks.peers.table import CLIENT_TITLES, cells_of, is_of_clients
 from benchmarks.table import number_text
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -40,6 +40,7 @@ _SECTIONS = {  # prefix of a row's key → section of the page that explains the
     "id_lookup": "lookups",
     "key_lookup": "lookups",
     "spark_": "spark-batch-reads",
+    "python_": "python-clients",
 }
 
 
@@ -47,7 +48,7 @@ def results_table(results: list[dict[str, Any]]) -> str:
     """Return one table with each comparison once, from its largest run, and the machines below it."""
     best: dict[tuple[str, str], tuple[int, dict[str, Any]]] = {}
     for run in sorted(range(len(results)), key=lambda run: float(results[run]["machine"]["scale"])):
-        rows = [row for row in results[run]["rows"] if row["key"] not in _REFERENCES]
+        rows = [row for row in results[run]["rows"] if row["key"] not in _REFERENCES and not is_of_clients(row)]
         best.update({(row["key"], row["peer_key"]): (run + 1, row) for row in rows})
     lines = [
         "| Run | Figure | Tidemark | RocketMQ | Kafka | Ratio | Goal |",
@@ -57,6 +58,27 @@ def results_table(results: list[dict[str, Any]]) -> str:
         *_short_machines([result["machine"] for result in results]),
     ]
     return "\n".join(lines)
+
+
+def clients_table(results: list[dict[str, Any]]) -> str:
+    """Return one table of the Python clients' rows with each comparison once, from its largest run."""
+    best: dict[tuple[str, str], tuple[int, dict[str, Any]]] = {}
+    for run in sorted(range(len(results)), key=lambda run: float(results[run]["machine"]["scale"])):
+        rows = [row for row in results[run]["rows"] if is_of_clients(row)]
+        best.update({(row["key"], row["peer"]): (run + 1, row) for row in rows})
+    if not best:
+        return "No run is stored yet."
+    head = ["Run", "Figure", *CLIENT_TITLES.values(), "Ratio", "Goal"]
+    aligned = ["--:", "---", *("--:" for _ in CLIENT_TITLES), "--:", "---"]
+    lines = [head, aligned, *([str(run), *_client_cells(row)] for run, row in best.values())]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+
+
+def _client_cells(row: dict[str, Any]) -> list[str]:
+    name, unit, *figures, ratio, aim = cells_of(row, CLIENT_TITLES)
+    if row["met"] is False:
+        aim = f"[**{aim}**](#{section_of(row['key'])})"
+    return [name if unit == _USUAL_UNIT else f"{name} ({unit})", *figures, ratio, aim]
 
 
 def _short_cells(row: dict[str, Any]) -> list[str]:
@@ -96,6 +118,7 @@ def table_of(results: list[dict[str, Any]]) -> str:
             f"| {' | '.join([str(run), *cells_of(row), _YES_OR_NO[row['met']]])} |"
             for run, result in enumerate(results, 1)
             for row in result["rows"]
+            if not is_of_clients(row)
         ),
         "",
         *(f"{run}. {_machine(result)}" for run, result in enumerate(results, 1)),
@@ -170,6 +193,7 @@ def page_with(text: str, name: str, tables: list[str]) -> str:
 def current_page() -> str:
     """Return docs/performance.md with tables of the stored results."""
     text = page_with(PAGE.read_text(), "figures", [results_table(_read(RESULTS))])
+    text = page_with(text, "clients", [clients_table(_read(RESULTS))])
     return page_with(text, "growth", [growth_table(_read(ALONE))])
 
 

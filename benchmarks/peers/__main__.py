@@ -1,9 +1,10 @@
-"""`python -m benchmarks.peers [row…]`: runs equal work on Tidemark, RocketMQ and Kafka in turn; prints the ratios.
+"""`python -m benchmarks.peers [row…]`: runs equal work on Tidemark and its peers in turn; prints the ratios.
 
 Environment variables: BENCH (rows, like the arguments), BENCH_SCALE (default: 1), BENCH_PAIRS (default: 3; with fewer
-there is no verdict), BENCH_PEERS (default: rocketmq,kafka; the product in a row's goal is always measured),
-BENCH_FOLDER (folder for the stores; default: the current one).
-The results so far are written to benchmarks/results after each round.
+there is no verdict), BENCH_PEERS (default: all; the product in a row's goal is always measured), BENCH_FOLDER (folder
+for the stores; default: the current one).
+The results so far are written to benchmarks/results after each round. A Python client that cannot be installed is
+skipped, with a line that gives the reason.
 Exit status: 0, even with missed goals; 1 if a run failed; 2 for an unknown row, or if Java or Maven is missing.
 """
 
@@ -23,15 +24,19 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from benchmarks.catalog import BENCHMARKS
 from benchmarks.machine import describe_machine, load_average
+from benchmarks.peers.choice import choose
 from benchmarks.peers.compare import Comparison, compare
-from benchmarks.peers.goals import GOALS
+from benchmarks.peers.goals import GOALS, Goal
 from benchmarks.peers.interleave import Outcome, run_rounds
-from benchmarks.peers.plan import Round, pick, plan
-from benchmarks.peers.table import as_data, as_table
-from benchmarks.peers.toolchain import ToolchainMissingError, load_programs, make_toolchain
-from benchmarks.peers.workloads import WORKLOADS
+from benchmarks.peers.plan import OurBenchmark, Round, pick, plan
+from benchmarks.peers.python.durability import durability_lines
+from benchmarks.peers.python.rows import OURS_BY_NAME
+from benchmarks.peers.table import as_data, as_tables
+from benchmarks.peers.toolchain import ToolchainMissingError
+from benchmarks.peers.workloads import WORKLOADS, Workload
 
 RESULTS = Path(__file__).parents[1] / "results"
+OURS: dict[str, OurBenchmark] = {**BENCHMARKS, **OURS_BY_NAME}
 _COLUMNS = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
 
 
@@ -44,25 +49,22 @@ def main(words: Sequence[str]) -> int:
             f"unknown row {error.args[0]}: use {', '.join(dict.fromkeys(goal.key for goal in GOALS))}", file=sys.stderr
         )
         return 2
-    wanted = {*os.environ.get("BENCH_PEERS", "rocketmq,kafka").split(","), *(goal.product.name for goal in goals)}
-    workloads = [workload for workload in WORKLOADS if workload.product.name in wanted]
-    rounds = plan(goals, BENCHMARKS, workloads)
     try:
-        for product in {workload.product for each in rounds for workload in each.workloads}:
-            make_toolchain(product, load_programs(product))
+        chosen = choose(goals, _wanted_workloads(goals))
     except ToolchainMissingError as error:
         print(f"RocketMQ and Kafka cannot run on this machine: {error}", file=sys.stderr)
         return 2
+    rounds = plan(chosen.goals, OURS, chosen.workloads)
     console = Console(width=None if sys.stdout.isatty() else 180)  # a log file has no width
     scale, pairs = float(os.environ.get("BENCH_SCALE", "1")), int(os.environ.get("BENCH_PAIRS", "3"))
     with tempfile.TemporaryDirectory(prefix="bench-", dir=os.environ.get("BENCH_FOLDER", ".")) as name:
         folder = Path(name)
-        machine = {**describe_machine(folder), "scale": f"{scale:g}", "pairs": str(pairs)}
+        machine = {**describe_machine(folder), "scale": f"{scale:g}", "pairs": str(pairs), **chosen.skipped}
         path = RESULTS / f"peers-{time.strftime('%Y%m%d-%H%M%S')}.json"
         with Progress(*_COLUMNS, console=console) as progress:
             outcome = run_rounds(
                 rounds,
-                BENCHMARKS,
+                OURS,
                 folder,
                 scale=scale,
                 pairs=pairs,
@@ -75,6 +77,18 @@ def main(words: Sequence[str]) -> int:
     return 1 if outcome.failures else 0
 
 
+def _wanted_workloads(goals: Sequence[Goal]) -> list[Workload]:
+    """Return the workloads for *goals* of the systems in BENCH_PEERS, and of the systems in the goals."""
+    words = os.environ.get("BENCH_PEERS")
+    names = {goal.product.name for goal in goals} | set(words.split(",") if words else ())
+    keys = {goal.peer_key for goal in goals}
+    return [
+        workload
+        for workload in WORKLOADS
+        if keys & set(workload.keys) and (not words or workload.product.name in names)
+    ]
+
+
 def _comparisons(rounds: Sequence[Round], outcome: Outcome) -> list[Comparison]:
     measured = [each for each in rounds if each.name in outcome.runs]
     return [compare(goal, outcome.runs[each.name]) for each in measured for goal in each.goals]
@@ -83,7 +97,10 @@ def _comparisons(rounds: Sequence[Round], outcome: Outcome) -> list[Comparison]:
 def _print(console: Console, machine: Mapping[str, str], rounds: Sequence[Round], outcome: Outcome) -> None:
     for name, text in machine.items():
         console.print(f"[dim]{name}:[/] {text}", highlight=False)
-    console.print(as_table(_comparisons(rounds, outcome)))
+    for line in durability_lines(rounds):
+        console.print(f"[dim]{line}[/]", highlight=False)
+    for table in as_tables(_comparisons(rounds, outcome)):
+        console.print(table)
     for name, text in outcome.failures.items():
         console.print(f"failed, no figures: {name}: {text}", style="red", markup=False, highlight=False)
 

@@ -6,11 +6,11 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from benchmarks.peers.figures import Figure
+from benchmarks.peers.figures import OURS, OURS_GRPC, Figure
 from benchmarks.peers.goals import Better, Goal
+from benchmarks.peers.python.systems import BEST
 
 LEAST_PAIRS = 3  # fewer give ratios without a verdict
-OURS = "tidemark"  # name of the system, like the names of the products
 Pair = Mapping[str, Mapping[str, Figure]]  # system → key → figure, of runs that followed each other
 
 
@@ -53,8 +53,7 @@ def compare(goal: Goal, pairs: Sequence[Pair]) -> Comparison:
     for system, runs in figures.items():
         if not all(figure.value > 0 for figure in runs):
             raise ValueError(f"{goal.key}: a figure of {system} is not above 0")
-    ours, theirs = figures[OURS], figures[goal.product.name]
-    ratio = spread([mine.value / other.value for mine, other in zip(ours, theirs, strict=True)])
+    ratio = spread([pair[OURS][goal.key].value / _peer_value(goal, pair) for pair in pairs])
     medians = {system: statistics.median(figure.value for figure in runs) for system, runs in figures.items()}
     return Comparison(
         goal,
@@ -62,8 +61,20 @@ def compare(goal: Goal, pairs: Sequence[Pair]) -> Comparison:
         len(pairs),
         medians,
         ratio,
-        _is_met(goal, ratio.median) if len(pairs) >= LEAST_PAIRS else None,
+        _is_met(goal, ratio.median, medians[OURS]) if len(pairs) >= LEAST_PAIRS else None,
     )
+
+
+def _peer_value(goal: Goal, pair: Pair) -> float:
+    """Return the figure with which Tidemark's is compared."""
+    if goal.product is not BEST:
+        return pair[goal.product.name][goal.peer_key].value
+    others = [
+        figures[goal.peer_key].value
+        for system, figures in pair.items()
+        if system not in (OURS, OURS_GRPC) and goal.peer_key in figures
+    ]
+    return max(others) if goal.better is Better.HIGHER else min(others)
 
 
 def _key(goal: Goal, system: str) -> str:
@@ -73,10 +84,12 @@ def _key(goal: Goal, system: str) -> str:
 def _systems(goal: Goal, pairs: Sequence[Pair]) -> list[str]:
     """Return Tidemark, the goal's product, and every other system that has the figure."""
     others = {system for pair in pairs for system, figures in pair.items() if goal.peer_key in figures}
-    return [OURS, goal.product.name, *sorted(others - {OURS, goal.product.name})]
+    first = [OURS] if goal.product is BEST else [OURS, goal.product.name]
+    return [*first, *sorted(others - set(first))]
 
 
-def _is_met(goal: Goal, ratio: float) -> bool | None:
-    if goal.factor is None:
+def _is_met(goal: Goal, ratio: float, ours: float) -> bool | None:
+    value, bound = (ours, goal.limit.value) if goal.limit is not None else (ratio, goal.factor)
+    if bound is None:
         return None
-    return ratio >= goal.factor if goal.better is Better.HIGHER else ratio <= goal.factor
+    return value >= bound if goal.better is Better.HIGHER else value <= bound

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+OURS = "tidemark"  # name of the system, like the names of the products
+OURS_GRPC = "tidemark-grpc"  # the same over gRPC and HTTP, in rows of its Python client
+
 
 class Figure(NamedTuple):
     """One figure of one run. key: as in goals.py; note: how it was measured, or further observations."""

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from rich.progress import Progress
 
-from benchmarks.peers.compare import OURS, Pair
-from benchmarks.peers.figures import Figure
+from benchmarks.peers.compare import Pair
+from benchmarks.peers.figures import OURS, Figure
 from benchmarks.peers.plan import OurBenchmark, Round
 
 _LAST_CHARACTERS = 2000

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import enum
+import os
 import subprocess
 from abc import abstractmethod
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
 
@@ -80,13 +82,21 @@ class Peer(Running):
 
 
 class Load:
-    """A running load program, which `with` ends. errors: the file for its output other than answers."""
+    """A running load program, which `with` ends. errors: the file for its output other than answers.
 
-    def __init__(self, command: list[str], errors: Path) -> None:
+    environment  further environment variables
+    """
+
+    def __init__(self, command: list[str], errors: Path, environment: Mapping[str, str] | None = None) -> None:
         self._errors = errors
         with errors.open("wb") as file:
             self._process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=file, bufsize=0
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=file,
+                bufsize=0,
+                env={**os.environ, **(environment or {})},
             )
 
     def __enter__(self) -> Self:

@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from benchmarks.peers.figures import OURS_GRPC
 from benchmarks.peers.goals import Goal
+from benchmarks.peers.python.systems import BEST
 from benchmarks.peers.workloads import Workload
 
 
@@ -68,7 +70,7 @@ def plan(goals: Sequence[Goal], benchmarks: Mapping[str, OurBenchmark], workload
     for goal in goals:
         name = next((name for name, benchmark in benchmarks.items() if goal.key in benchmark.keys), None)
         theirs = [workload for workload in workloads if goal.peer_key in workload.keys]
-        if name is None or goal.product not in {workload.product for workload in theirs}:
+        if name is None or not has_peer(goal, theirs):
             raise KeyError(goal.key)
         shared = next((each for each in rounds if name in each.ours or _meet(each.workloads, theirs)), None)
         if shared is None:
@@ -77,6 +79,12 @@ def plan(goals: Sequence[Goal], benchmarks: Mapping[str, OurBenchmark], workload
         shared.ours += [] if name in shared.ours else [name]
         shared.workloads += [workload for workload in theirs if workload not in shared.workloads]
     return rounds
+
+
+def has_peer(goal: Goal, workloads: Sequence[Workload]) -> bool:
+    """Return True if *workloads* have the system with which *goal* compares."""
+    names = {workload.product.name for workload in workloads if goal.peer_key in workload.keys}
+    return bool(names - {OURS_GRPC}) if goal.product is BEST else goal.product.name in names
 
 
 def _meet(some: Sequence[Workload], others: Sequence[Workload]) -> bool:

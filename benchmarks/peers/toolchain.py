@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
-import hashlib
-import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
+
+from benchmarks.peers.cache import digest, locked_cache
 
 _JAVA = Path(__file__).parent / "java"
 _TOOLS = ("java", "javac", "mvn")
@@ -71,30 +69,20 @@ def make_toolchain(product: Product, sources: Sequence[Path]) -> Toolchain:
         raise ToolchainMissingError(
             f"{', '.join(missing)} is missing: for {product.title}, install Debian's openjdk-17-jdk-headless and maven"
         )
-    with _locked_cache(product) as cache:
+    with locked_cache(f"{product.name}-{product.version}") as cache:
         jars = _jars(cache, product)
         return Toolchain(jars, _compile(cache, jars, sources))
 
 
 def fetch_jars(product: Product) -> Path:
     """Return the folder of the product's jars; fetch them if missing. Raises ToolchainMissingError."""
-    with _locked_cache(product) as cache:
+    with locked_cache(f"{product.name}-{product.version}") as cache:
         return _jars(cache, product)
-
-
-@contextlib.contextmanager
-def _locked_cache(product: Product) -> Iterator[Path]:
-    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    cache = home / "tidemark" / f"{product.name}-{product.version}"
-    cache.mkdir(parents=True, exist_ok=True)
-    with (cache / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield cache
 
 
 def _jars(cache: Path, product: Product) -> Path:
     pom = product.sources / "pom.xml"
-    jars = cache / f"jars-{_digest([pom])}"
+    jars = cache / f"jars-{digest([pom])}"
     if jars.is_dir():
         return jars
     with tempfile.TemporaryDirectory(dir=cache) as work:
@@ -125,7 +113,7 @@ def _versions(product: Product) -> list[str]:
 
 
 def _compile(cache: Path, jars: Path, sources: Sequence[Path]) -> Path:
-    classes = cache / f"classes-{_digest(sources)}"
+    classes = cache / f"classes-{digest(sources)}"
     if classes.is_dir():
         return classes
     with tempfile.TemporaryDirectory(dir=cache) as work:
@@ -135,7 +123,3 @@ def _compile(cache: Path, jars: Path, sources: Sequence[Path]) -> Path:
         assert done.returncode == 0, done.stderr
         compiled.rename(classes)
     return classes
-
-
-def _digest(paths: Sequence[Path]) -> str:
-    return hashlib.sha256(b"".join(path.read_bytes() for path in paths)).hexdigest()[:12]

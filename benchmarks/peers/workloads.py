@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks.peers.figures import Figure
+from benchmarks.peers.goals import Named
 from benchmarks.peers.kafka import Kafka
 from benchmarks.peers.peer import Flush
+from benchmarks.peers.python.rows import THEIRS
 from benchmarks.peers.rocketmq import RocketMQ
 from benchmarks.peers.toolchain import KAFKA, ROCKETMQ, Product
 from benchmarks.peers.work import lookup, queues, spark, start
@@ -24,7 +26,7 @@ Run = Callable[[Path, float], list[Figure]]
 class Workload(NamedTuple):
     """One run of a product. run: (a folder of its own, scale) → a figure for each of *keys*."""
 
-    product: Product
+    product: Named
     keys: tuple[str, ...]
     run: Run
 
@@ -71,4 +73,5 @@ WORKLOADS = (
     Workload(ROCKETMQ, queues.KEYS, queues.queues),
     _one(KAFKA, "spark_read", spark.spark_read),
     _one(KAFKA, "spark_trigger_p50", spark.spark_trigger),
+    *(Workload(system, keys, run) for system, keys, run in THEIRS),
 )

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks.peers.compare import OURS, Pair
-from benchmarks.peers.figures import Figure
+from benchmarks.peers.compare import Pair
+from benchmarks.peers.figures import OURS, Figure
 from benchmarks.peers.goals import Better, Goal
 from benchmarks.peers.toolchain import KAFKA, ROCKETMQ
 from benchmarks.peers.workloads import Workload

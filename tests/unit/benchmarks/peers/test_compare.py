@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.peers.compare import OURS, Spread, compare, spread
-from benchmarks.peers.figures import Figure
-from benchmarks.peers.goals import Better
+from benchmarks.peers.compare import Pair, Spread, compare, spread
+from benchmarks.peers.figures import OURS, OURS_GRPC, Figure
+from benchmarks.peers.goals import Better, Limit
+from benchmarks.peers.python.systems import BEST
 from benchmarks.peers.toolchain import KAFKA, ROCKETMQ
 
 from .stand_ins import goal, pair
@@ -65,6 +66,27 @@ def test_compared_rows_may_have_different_keys() -> None:
     """Several of our rows are compared with one row of another system."""
     runs = {OURS: {"raw": Figure("raw", 8, "msg/s")}, ROCKETMQ.name: {"pull": Figure("pull", 2, "msg/s")}}
     assert compare(goal(key="raw", peer_key="pull"), [runs]).ratio.median == 4.0
+
+
+def test_the_best_client_of_each_pair_is_compared() -> None:
+    """Another client may be the best of the next pair; Tidemark's second wire is shown and is no peer."""
+
+    def clients(ours: float, grpc: float, one: float, other: float) -> Pair:
+        values = {OURS: ours, OURS_GRPC: grpc, "one": one, "other": other}
+        return {system: {"send": Figure("send", value, "msg/s")} for system, value in values.items()}
+
+    best = goal(1.0, key="send")._replace(product=BEST)
+    pairs = [clients(100, 900, 50, 200), clients(100, 900, 400, 200), clients(100, 900, 100, 20)]
+    assert compare(best, pairs).ratio == Spread(0.5, 0.25, 1.0)
+    assert set(compare(best, pairs).figures) == {OURS, OURS_GRPC, "one", "other"}
+    assert compare(best._replace(better=Better.LOWER), pairs).ratio == Spread(2.0, 0.5, 5.0)
+
+
+def test_a_limit_decides_without_the_peer() -> None:
+    """The median of Tidemark's own figures decides, and the ratio is only shown."""
+    limited = goal(None, Better.LOWER)._replace(limit=Limit(120, "µs"))
+    assert compare(limited, [pair(119, 1, unit="µs"), pair(500, 1, unit="µs"), pair(100, 1, unit="µs")]).met is True
+    assert compare(limited, [pair(121, 900, unit="µs")] * 3).met is False
 
 
 def test_missing_or_incompatible_figures_are_not_compared() -> None:

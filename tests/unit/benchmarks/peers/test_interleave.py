@@ -7,8 +7,7 @@ from pathlib import Path
 
 from rich.progress import Progress
 
-from benchmarks.peers.compare import OURS
-from benchmarks.peers.figures import Figure
+from benchmarks.peers.figures import OURS, Figure
 from benchmarks.peers.interleave import Outcome, run_rounds
 from benchmarks.peers.plan import plan
 from benchmarks.peers.toolchain import ROCKETMQ
