@@ -102,6 +102,7 @@ async def _send_when_due(client: AsyncClient, load: Load, latencies: Latencies) 
                 meter = Meter()
             await client.begin(latencies.body(number, timer.due_ns(number)))
             number += 1
+        await client.push()
     loop.remove_reader(timer.fd)
     timer.close()
     await client.finish()

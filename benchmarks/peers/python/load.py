@@ -7,6 +7,7 @@ from typing import NamedTuple
 SEND, BATCHING, CONSUME, CONSUME_TABLE, LATENCY = "send", "batching", "consume", "consume_table", "latency"
 TOPIC = "bench"
 BODY_BYTES = 1024
+HIGH_RATE = 1000  # messages per second
 
 
 class Load(NamedTuple):
@@ -26,6 +27,6 @@ class Load(NamedTuple):
     rate: int = 0
 
     @property
-    def is_small(self) -> bool:
-        """Return True if each message must be sent without waiting for others."""
-        return self.workload in (SEND, LATENCY)
+    def may_batch(self) -> bool:
+        """Return True if messages may share a batch. Clients without batches cannot send at a high rate."""
+        return self.workload != SEND and (self.workload != LATENCY or self.rate >= HIGH_RATE)

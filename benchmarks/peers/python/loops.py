@@ -96,6 +96,7 @@ def _send_when_due(client: Client, load: Load, latencies: Latencies) -> Meter:
                 meter = Meter()
             client.begin(latencies.body(number, timer.due_ns(number)))
             number += 1
+        client.push()
     timer.close()
     client.finish()
     return meter

@@ -22,6 +22,9 @@ class Client(Protocol):
     def begin(self, body: bytes) -> None:
         """Send a message without waiting for its acknowledgement; wait only for room among the unanswered ones."""
 
+    def push(self) -> None:
+        """Send the messages that `begin` still holds, because no other one is due."""
+
     def finish(self) -> None:
         """Wait for all acknowledgements. Raises an exception if a message was not stored."""
 
@@ -46,6 +49,8 @@ class AsyncClient(Protocol):
     async def send(self, body: bytes) -> None: ...
 
     async def begin(self, body: bytes) -> None: ...
+
+    async def push(self) -> None: ...
 
     async def finish(self) -> None: ...
 

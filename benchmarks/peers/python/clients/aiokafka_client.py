@@ -43,6 +43,9 @@ class AioKafka:
         if failure is not None:
             self._failures.append(failure)
 
+    async def push(self) -> None:
+        pass
+
     async def finish(self) -> None:
         await self._producer.flush()
         for failure in self._failures:

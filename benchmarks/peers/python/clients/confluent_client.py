@@ -21,7 +21,7 @@ class ConfluentKafka:
 
     def __init__(self, addresses: Addresses, load: Load) -> None:
         server = {"bootstrap.servers": addresses["kafka"]}
-        self._producer = Producer({**server, **({"linger.ms": 0} if load.is_small else {})})
+        self._producer = Producer({**server, **_lingering(load)})
         self._consumer = Consumer({**server, "group.id": "bench", "enable.auto.commit": False, "fetch.wait.max.ms": 10})
         self._reads_single = load.workload == LATENCY
         self._left, self._per_pass = 0, load.messages
@@ -53,6 +53,9 @@ class ConfluentKafka:
         if self._failures:
             raise ValueError(str(self._failures[0]))
 
+    def push(self) -> None:
+        pass
+
     def finish(self) -> None:
         if self._producer.flush(_FINISH_S):
             raise ValueError("a message has no answer")
@@ -76,3 +79,10 @@ class ConfluentKafka:
 
     def close(self) -> None:
         self._consumer.close()
+
+
+def _lingering(load: Load) -> dict[str, int]:
+    """Return linger.ms; its default is 5 ms."""
+    if not load.may_batch:
+        return {"linger.ms": 0}
+    return {"linger.ms": 1} if load.workload == LATENCY else {}

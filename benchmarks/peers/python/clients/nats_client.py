@@ -39,6 +39,9 @@ class Nats:
         if failure is not None:
             self._failures.append(failure)
 
+    async def push(self) -> None:
+        pass
+
     async def finish(self) -> None:
         await self._stream.publish_async_completed()
         for failure in self._failures:

@@ -15,28 +15,32 @@ _MOST = 1000
 
 
 class RedisStream:
-    """Connections of redis-py with the parser of hiredis. For latencies, each message is a command of its own."""
+    """Connections of redis-py with the parser of hiredis. For latencies, a pipeline has the messages due together."""
 
     def __init__(self, addresses: Addresses, load: Load) -> None:
         host, _, port = addresses["redis"].partition(":")
         self._redis = Redis(host, int(port))
         self._pipeline = self._redis.pipeline(transaction=False)
-        self._is_small = load.is_small
+        self._may_batch = load.may_batch
         self._last = b"0"
 
     def send(self, body: bytes) -> None:
         self._redis.xadd(TOPIC, {_FIELD: body})
 
     def begin(self, body: bytes) -> None:
-        if self._is_small:
+        if not self._may_batch:
             self.send(body)
             return
         self._pipeline.xadd(TOPIC, {_FIELD: body})
         if len(self._pipeline) >= _PIPELINED:
             self._pipeline.execute()
 
+    def push(self) -> None:
+        if len(self._pipeline):
+            self._pipeline.execute()
+
     def finish(self) -> None:
-        self._pipeline.execute()
+        self.push()
 
     def rewind(self) -> None:
         self._last = b"0"

@@ -21,9 +21,7 @@ class Remoting:
     def __init__(self, addresses: Addresses, load: Load) -> None:
         self._url = addresses["query"]
         self._is_table = load.workload == CONSUME_TABLE
-        self._producer = Producer(
-            addresses["writer"], wire=self.wire, accumulate=not load.is_small, timeout_s=_FINISH_S
-        )
+        self._producer = Producer(addresses["writer"], wire=self.wire, accumulate=load.may_batch, timeout_s=_FINISH_S)
         self._producer.topics.create(TOPIC, queues=1 if load.workload == LATENCY else _QUEUES)
         self._consumer: Consumer | None = None
 
@@ -34,6 +32,9 @@ class Remoting:
 
     def begin(self, body: bytes) -> None:
         self._producer.send_async(TOPIC, body)
+
+    def push(self) -> None:
+        pass
 
     def finish(self) -> None:
         if not self._producer.flush(_FINISH_S):
