@@ -36,7 +36,6 @@ from tidemark.tls.credentials import Credentials
 from tidemark.v1.commit_log_pb2 import AppendBatchRequest, AppendStreamResponse
 
 LONG_S = 20.0
-THREAD = "tidemark-append"
 NOBODY, LIMITS = Credentials(), PendingLimits(1 << 24, 1000)
 
 
@@ -75,8 +74,8 @@ def bodies(writer: FakeWriter) -> list[bytes]:
     return [element.body for element in writer.stored.get(0, [])]
 
 
-def has_thread() -> bool:
-    return any(thread.name == THREAD for thread in threading.enumerate())
+def has_thread(stream: RemotingStream) -> bool:
+    return any(thread.is_alive() for thread in stream._threads)
 
 
 def until(is_true: Callable[[], object]) -> None:
@@ -101,7 +100,7 @@ def test_a_lone_send_uses_no_other_thread(writer: FakeWriter, served: RemotingPe
     """The caller's thread sends and reads."""
     with stream_to(served.address) as stream:
         assert [send(stream, f"{n}").queue_offset for n in range(3)] == [0, 1, 2]
-        assert not has_thread()
+        assert not has_thread(stream)
     assert bodies(writer) == [b"0", b"1", b"2"]
     assert served.accepted == 1
 
@@ -110,9 +109,9 @@ def test_asynchronous_sends_are_answered_without_a_waiting_caller(writer: FakeWr
     with stream_to(served.address) as stream:
         futures = [begin(stream, f"{n}") for n in range(200)]
         assert [future.result(LONG_S).queue_offset for future in futures] == list(range(200))
-        assert has_thread()
+        assert has_thread(stream)
         assert stream.is_idle or stream.flush(LONG_S)
-    assert not has_thread()
+    assert not has_thread(stream)
 
 
 def test_senders_of_many_threads_each_get_their_own_answer(writer: FakeWriter, served: RemotingPeer) -> None:
@@ -143,7 +142,7 @@ def test_a_waiting_sender_reads_for_one_that_has_left(writer: FakeWriter, served
         gate = Gate(writer)
         one = batch("left", future=stream.future())
         stream.submit(one)
-        assert not has_thread()
+        assert not has_thread(stream)
         assert gate.reached.wait(LONG_S)
         assert not stream.flush(0.05)
         assert stream.unanswered_messages() == 1
@@ -373,7 +372,7 @@ def test_a_temporary_refusal_of_one_batch_is_repeated(writer: FakeWriter, served
     )
     with stream_to(served.address) as stream:
         assert send(stream, "a").queue_offset == 0
-        assert not has_thread()
+        assert not has_thread(stream)
     assert len(served.frames) == 3
 
 
