@@ -152,15 +152,17 @@ def test_services_without_remoting_are_used_over_grpc_and_http(tmp_path: Path, s
         assert not reads_remoting(consumer)
 
 
-def test_frames_that_are_too_small_for_a_batch_are_not_offered(tmp_path: Path) -> None:
+def test_a_batch_fits_into_a_frame_even_if_the_limit_of_frames_is_smaller(tmp_path: Path) -> None:
     """Otherwise the connection of a legal batch would end again and again."""
     small: dict[str, Any] = {"writer_remoting_listen": PORT_0, "remoting_max_frame_bytes": 1 << 20}
     with (
         RunningWriter(tmp_path / "w", commit_log_segment_size_bytes=16 << 20, **small) as writer,
-        Producer(writer.address) as producer,
+        Producer(writer.address, wire="remoting") as producer,
     ):
-        assert writer.remoting_port
+        first = connect(producer)
+        assert uses_remoting(producer)
         assert producer.send("t", bytes(2 << 20)).queue_offset == 0
+    assert len(stored_records(tmp_path / "w")) == first + 1
 
 
 @pytest.mark.parametrize("threads", [1, 8])

@@ -39,8 +39,12 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> BuiltStore:
 
 @pytest.fixture
 def service(wire: str, store: BuiltStore) -> Iterator[httpx.Client]:
-    """Serve with at most ten waiting requests per client, fewer than there are queues."""
-    with serve_query(store.root, query_max_waiting_per_client=10, query_remoting_listen="127.0.0.1:0") as client:
+    """Serve with at most ten waiting requests per client, fewer than there are queues.
+
+    In remoting frames each queue has a request of its own, so that the limit must be as large as their number.
+    """
+    most = 10 if wire == "grpc" else QUEUES
+    with serve_query(store.root, query_max_waiting_per_client=most, query_remoting_listen="127.0.0.1:0") as client:
         yield client
 
 
