@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from tidemark.client.consumer.long_poller import Fetcher
 from tidemark.client.consumer.page_source import Pulls
@@ -12,7 +13,7 @@ from tidemark.client.consumer.remoting_pulls import CONNECT_TIMEOUT_S, PullLimit
 from tidemark.client.received_message import JSON, TopicQueue
 from tidemark.client.rest.query import Query
 from tidemark.client.wire.frame_socket import FrameSocket
-from tidemark.client.wire.wire import Wire
+from tidemark.client.wire.wire import Wire, may_use
 from tidemark.errors import StoreError
 from tidemark.tls.credentials import Credentials
 
@@ -77,7 +78,7 @@ class PullSource:
         query = Query(self.url, timeout_s=min(self.timeout_s, CONNECT_TIMEOUT_S), credentials=self.credentials)
         try:
             address = query.watermark().get("remoting_address")
-            if not address:
+            if not address or not may_use(address, urlsplit(self.url).netloc):
                 return None
             connection = FrameSocket.connect(address, credentials, is_tls=is_tls, timeout_s=CONNECT_TIMEOUT_S)
         except (OSError, ValueError, StoreError):

@@ -17,7 +17,7 @@ from tidemark.client.wire.pending_batches import PendingLimits
 from tidemark.client.wire.remoting_stream import RemotingStream
 from tidemark.client.wire.topic_admin import Topics
 from tidemark.client.wire.unary_call import call_writer
-from tidemark.client.wire.wire import Wire
+from tidemark.client.wire.wire import Wire, may_use
 from tidemark.client.wire.writer_latency import Latency
 from tidemark.errors import (
     MessageSizeExceededError,
@@ -81,7 +81,7 @@ class WriterLink:
 
     def offer(self, remoting_address: str) -> None:
         """Note the address that the writer offers for remoting frames: host:port, or empty for none."""
-        self._offer = remoting_address
+        self._offer = remoting_address if may_use(remoting_address, self.address) else ""
 
     def chosen_stream(self) -> BatchStream:
         """Return the stream for the next batch. It becomes remoting once nothing is in flight over gRPC."""
