@@ -21,6 +21,7 @@ from tests.remoting_client import RemotingClient
 from tests.unit.remoting.frames import binary_header_bytes, frame_bytes
 from tidemark.remoting import Frame, encode
 from tidemark.remoting.codes import VERSION, Language
+from tidemark.remoting.framing import MAX_FRAME_SIZE_BYTES
 from tidemark.remoting.sending import to_fields
 from tidemark.store.open_files_limit import allow_many_files
 
@@ -32,7 +33,6 @@ pytestmark = pytest.mark.integration
 
 MEBIBYTE = 1 << 20
 MANY_CONNECTIONS = 10_000
-FRAME = 4_096  # the smallest legal limit
 
 
 @contextlib.contextmanager
@@ -71,7 +71,7 @@ def message(number: int = 1, size: int = 10) -> bytes:
 
 DEEP = b'{"code":310,"opaque":1,"extFields":{"a":' + b"[" * 100_000 + b"]" * 100_000 + b"}}"
 BAD = {
-    "LENGTH_EXCEEDED": message(size=FRAME),
+    "LENGTH_EXCEEDED": struct.pack(">iI", MAX_FRAME_SIZE_BYTES + 1, 2) + b"{}",
     "LENGTH_TOO_SMALL": struct.pack(">iI", -5, 0),
     "HEADER_EXCEEDS_FRAME": struct.pack(">iI", 8, 5) + b"{}{}",
     "SERIALIZATION_UNKNOWN": struct.pack(">iI", 6, 7 << 24 | 2) + b"{}",
@@ -86,7 +86,7 @@ BAD = {
 @pytest.mark.parametrize("reason", BAD)
 def test_a_bad_frame_closes_its_connection_alone_and_writes_nothing(tmp_path: Path, reason: str) -> None:
     """Without an answer; one event a minute for each address, however often it comes."""
-    with capture_logs() as events, running(tmp_path, remoting_max_frame_bytes=FRAME) as (writer, client):
+    with capture_logs() as events, running(tmp_path) as (writer, client):
         sent(client, asked())
         before = log_bytes(tmp_path)
         for _ in range(5):
