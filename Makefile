@@ -68,8 +68,7 @@ types: $(SYNCED)  ## mypy, strict
 
 test: $(SYNCED)  ## every quick suite: unit, property, integration, crash, conformance; a few examples of each fuzz target
 	$(BIN)/pytest --numprocesses auto --maxprocesses 4 $(ALONE:%=tests/%)
-	$(BIN)/pytest --numprocesses 2 --dist loadfile tests/integration/spark# Py4J accepts only file descriptors below 1,024
-	$(BIN)/pytest --numprocesses 2 --dist loadfile $(TOGETHER:%=tests/%) --ignore tests/integration/spark
+	$(BIN)/pytest --numprocesses 2 --dist loadfile $(TOGETHER:%=tests/%)
 
 # -m "": the exhaustive tests, too, which `make test` leaves out.
 integration crash conformance: $(SYNCED)

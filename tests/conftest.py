@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import tarfile
@@ -36,6 +37,13 @@ def _no_log_outlives_its_test() -> Iterator[None]:
     """Undo the logging setup of a service's entry point that a test has called; its stream ends with the test."""
     yield
     structlog.reset_defaults()
+
+
+@pytest.fixture(autouse=True)
+def _nothing_stays_frozen() -> Iterator[None]:
+    """Undo the `gc.freeze` of services in this process; their files would stay open until its end."""
+    yield
+    gc.unfreeze()
 
 
 @pytest.fixture(scope="session")

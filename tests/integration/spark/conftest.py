@@ -10,15 +10,15 @@ import pytest
 from pyspark.sql import SparkSession
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _files_of_earlier_tests_are_closed() -> None:
+    """Collect what earlier modules left: Spark's callbacks use `select`, limited to descriptors below 1,024."""
+    gc.collect()
+
+
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    """Return a session with two cores and no registration: Spark finds the source by its name.
-
-    Objects of earlier tests, and those that query services of this process have frozen, are collected first: Spark's
-    callbacks use `select`, which is limited to descriptors below 1,024.
-    """
-    gc.unfreeze()
-    gc.collect()
+    """Return a session with two cores and no registration: Spark finds the source by its name."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYSPARK_PYTHON", sys.executable)
         patch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
