@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import ssl
 import time
 from collections.abc import Callable, Mapping
 
@@ -11,7 +10,7 @@ import structlog
 
 from tidemark.access.guard import Guard
 from tidemark.store.open_files_limit import connections_within
-from tidemark.tls.reloading import Reloading
+from tidemark.tls.reloading import Reloading, listening_context
 
 from .connection import Connection
 from .counts import RequestCounts
@@ -52,7 +51,7 @@ class RemotingServer:
         self._dispatcher = Dispatcher(guard)
         self.handle = self._dispatcher.handle
         self._connections: set[Connection] = set()
-        self._listener = None if tls is None else TlsListener(self, _listening_context(tls), _HANDSHAKE_S)
+        self._listener = None if tls is None else TlsListener(self, listening_context(tls), _HANDSHAKE_S)
         self._server: asyncio.Server | None = None  # of plaintext
         self._scanning: asyncio.Task[None] | None = None
         self._incomplete_bytes = 0
@@ -172,14 +171,3 @@ class RemotingServer:
             self._listener.abort()
         for connection in list(self._connections):
             connection.close()
-
-
-def _listening_context(tls: Reloading) -> ssl.SSLContext:
-    """Return a context for the server's lifetime. Each handshake uses the current certificate and CAs of *tls*."""
-
-    def use_current_certificate(connection: ssl.SSLObject, _name: str | None, _context: ssl.SSLContext) -> None:
-        connection.context = tls.current.context
-
-    listening = tls.current.context
-    listening.sni_callback = use_current_certificate
-    return listening

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import signal
 import socket
-import ssl
 import time
 from types import FrameType
 
@@ -16,7 +15,7 @@ from tidemark.store.open_files_limit import connections_within
 from tidemark.store.originals.format_file import require_known_format
 from tidemark.store.paths import StorePaths
 from tidemark.store.safety import require_safe_store
-from tidemark.tls.reloading import Reloading, log_reload
+from tidemark.tls.reloading import listening_context, log_reload
 from tidemark.tracing.opening import open_tracing
 
 from .app import bind_remoting, create_app
@@ -59,7 +58,7 @@ class QueryServer(uvicorn.Server):
         )
         if tls is not None:
             self.config.load()
-            self.config.ssl = _listening_context(tls)
+            self.config.ssl = listening_context(tls)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Bind, and log the bound address. Raises OSError if the address for RocketMQ's clients cannot be bound."""
@@ -100,17 +99,6 @@ class QueryServer(uvicorn.Server):
         if time.monotonic() >= self._stop_at:
             self.stop()
         return await super().on_tick(counter)
-
-
-def _listening_context(tls: Reloading) -> ssl.SSLContext:
-    """Return a context for the server's lifetime. Each handshake uses the current certificate and CAs of *tls*."""
-
-    def use_current_certificate(connection: ssl.SSLObject, _name: str | None, _context: ssl.SSLContext) -> None:
-        connection.context = tls.current.context
-
-    listening = tls.current.context
-    listening.sni_callback = use_current_certificate
-    return listening
 
 
 def serve(settings: QuerySettings) -> int:
