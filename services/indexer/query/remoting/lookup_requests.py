@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tidemark.access.right import READING, on_topic
+from tidemark.access.right import READING, Action, on_topic
 from tidemark.errors import MessageNotFoundError, OffsetError
 from tidemark.read.lookup.key_lookup import KeyQuery, find_by_key_as_broker
 from tidemark.read.lookup.record_lookup import message_at
@@ -60,18 +60,29 @@ class LookupRequests:
 
     async def _at(self, exchange: Exchange) -> None:
         asked = VIEW_MESSAGE.read(exchange.frame.fields)
-        state = self._state
+        part = await record_for(exchange, self._state, asked.physical_offset, *READING)
+        if part is not None:
+            exchange.answer_parts(ResponseCode.SUCCESS, {}, [part.records.stored_bytes()])
 
-        def look() -> PulledPart:
-            return message_at(state.store, state.store.watermark(), asked.physical_offset)
 
-        try:
-            part = await state.reads.read_in_place(look)
-        except (OffsetError, MessageNotFoundError) as error:
-            exchange.answer(ResponseCode.SYSTEM_ERROR, remark=error.message)
-            return
-        exchange.caller.require(on_topic(topic_of(part), *READING))
-        exchange.answer_parts(ResponseCode.SUCCESS, {}, [part.records.stored_bytes()])
+async def record_for(
+    exchange: Exchange, state: ServiceState, physical_offset: int, *actions: Action
+) -> PulledPart | None:
+    """Return the record at *physical_offset*; without a visible one there, answer that and return None.
+
+    actions: the caller needs the right to one of them in the record's topic. Raises ForbiddenError.
+    """
+
+    def look() -> PulledPart:
+        return message_at(state.store, state.store.watermark(), physical_offset)
+
+    try:
+        part = await state.reads.read_in_place(look)
+    except (OffsetError, MessageNotFoundError) as error:
+        exchange.answer(ResponseCode.SYSTEM_ERROR, remark=error.message)
+        return None
+    exchange.caller.require(on_topic(topic_of(part), *actions))
+    return part
 
 
 def topic_of(part: PulledPart) -> str:

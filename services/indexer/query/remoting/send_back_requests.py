@@ -5,20 +5,19 @@ RocketMQ: AbstractSendMessageProcessor.consumerSendMsgBack.
 
 from __future__ import annotations
 
-from tidemark.access.right import Action, on_group, on_topic
-from tidemark.errors import ArgumentIllegalError, MessageNotFoundError, OffsetError
+from tidemark.access.right import Action, on_group
+from tidemark.errors import ArgumentIllegalError
 from tidemark.format.message_id import encode_offset_message_id
 from tidemark.format.properties import UNIQ_KEY, decode_properties
-from tidemark.read.lookup.record_lookup import message_at
 from tidemark.read.pull import PulledPart
-from tidemark.remoting.codes import RequestCode, ResponseCode
+from tidemark.remoting.codes import RequestCode
 from tidemark.remoting.refusal import TOKEN
 from tidemark.remoting.send_back import SEND_BACK, SendBackRequest
 from tidemark.remoting_server.exchange import Exchange, Handler
 
 from ..state.service_state import ServiceState
 from ..state.writer_client import SentBackMessage
-from .lookup_requests import topic_of
+from .lookup_requests import record_for, topic_of
 
 
 class SendBackRequests:
@@ -34,19 +33,11 @@ class SendBackRequests:
     async def _send_back(self, exchange: Exchange) -> None:
         asked = SEND_BACK.read(exchange.frame.fields)
         exchange.caller.require(on_group(asked.group, Action.SUB))
-        state = self._state
-
-        def look() -> PulledPart:
-            return message_at(state.store, state.store.watermark(), asked.physical_offset)
-
-        try:
-            part = await state.reads.read_in_place(look)
-        except (OffsetError, MessageNotFoundError) as error:
-            exchange.answer(ResponseCode.SYSTEM_ERROR, remark=error.message)
+        part = await record_for(exchange, self._state, asked.physical_offset, Action.SUB)
+        if part is None:
             return
-        exchange.caller.require(on_topic(topic_of(part), Action.SUB))
         token = exchange.frame.fields.get(TOKEN)
-        await state.writer.send_back(
+        await self._state.writer.send_back(
             asked.group,
             _original(part, asked),
             delay_level=asked.delay_level,
