@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -19,18 +18,6 @@ from .calls import commit_fields, group_offset, heartbeat, lock, members, outcom
 
 pytestmark = pytest.mark.integration
 QUEUES = 4
-
-
-@pytest.fixture
-def served(built: BuiltStore) -> Iterator[ServedRemoting]:
-    with serve_query_remoting(built.root, query_recheck_ms=20) as served:
-        yield served
-
-
-@pytest.fixture
-def client(served: ServedRemoting) -> Iterator[RemotingClient]:
-    with served.connect() as client:
-        yield client
 
 
 def leave(client: RemotingClient, client_id: str, group: str = "g") -> int:

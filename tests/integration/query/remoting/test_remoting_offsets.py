@@ -32,12 +32,6 @@ def served(built: BuiltStore) -> Iterator[ServedRemoting]:
         yield served
 
 
-@pytest.fixture
-def client(served: ServedRemoting) -> Iterator[RemotingClient]:
-    with served.connect() as client:
-        yield client
-
-
 def commit(client: RemotingClient, offset: int, **changed: object) -> int:
     return client.call(RequestCode.UPDATE_CONSUMER_OFFSET, commit_fields(offset, **changed)).code
 

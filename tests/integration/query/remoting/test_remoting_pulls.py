@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import struct
 import time
-from collections.abc import Iterator
 
 import pytest
 
@@ -22,18 +21,6 @@ pytestmark = pytest.mark.integration
 COUNT = 10  # messages in queue 0 of `orders`
 HELD = 400
 PAGES, PAGE_BYTES, PULLS = 20, 60_000, 600  # 36 MB: more than the kernel's buffers take
-
-
-@pytest.fixture
-def served(built: BuiltStore) -> Iterator[ServedRemoting]:
-    with serve_query_remoting(built.root, query_recheck_ms=20) as served:
-        yield served
-
-
-@pytest.fixture
-def client(served: ServedRemoting) -> Iterator[RemotingClient]:
-    with served.connect() as client:
-        yield client
 
 
 # -- pages ----------------------------------------------------------------------------------------------------------
