@@ -1,4 +1,4 @@
-"""Connection: one TCP connection of a client. Parses frames, limits what is in work, and sends answers together."""
+"""Connection: one TCP connection of a client. Parses frames, limits unanswered requests, and sends answers together."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tidemark.remoting.framing import encode
 from .counts import RequestCounts
 from .settings import ConnectionLimits
 
-LINGER_NOT = struct.pack("ii", 1, 0)  # SO_LINGER: drop what is not sent at close
+LINGER_NOT = struct.pack("ii", 1, 0)  # SO_LINGER: close drops unsent bytes
 
 
 class Owner(Protocol):

@@ -47,7 +47,7 @@ class TlsListener:
         self._accepting = asyncio.create_task(self._accept())
 
     def close(self) -> None:
-        """Accept no more connections; handshakes go on."""
+        """Accept no more connections; handshakes continue."""
         if self._accepting is not None:
             self._accepting.cancel()
         self._socket.close()

@@ -44,5 +44,5 @@ def test_another_wire_is_refused_with_the_name_of_its_source(monkeypatch: pytest
     ],
 )
 def test_a_loopback_address_is_for_clients_on_loopback_only(offered: str, reached: str, may: bool) -> None:
-    """On another machine, a different store may listen there."""
+    """On another machine, a different store may use the same port."""
     assert may_use(offered, reached) is may
