@@ -82,8 +82,12 @@ def require_stopped(paths: StorePaths) -> None:
 
 
 def _start_and_stop_writer(paths: StorePaths) -> None:
-    stack = LocalStack(paths.root)
-    environment = {"TIDEMARK_STORE_ROOT": str(paths.root), "TIDEMARK_WRITER_LISTEN": stack.writer_listen}
+    stack = LocalStack(paths.root, writer_remoting_port=0)
+    environment = {
+        "TIDEMARK_STORE_ROOT": str(paths.root),
+        "TIDEMARK_WRITER_LISTEN": stack.writer_listen,
+        "TIDEMARK_WRITER_REMOTING_LISTEN": stack.writer_remoting_address,
+    }
     try:
         writer = stack.start_service(WRITER, environment)
     except BaseException:
