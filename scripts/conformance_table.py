@@ -1,4 +1,4 @@
-"""Writes docs/conformance.md: for each behaviour that RocketMQ's own tests assert, the test that shows it. `make docs`.
+"""Writes docs/conformance.md: where Tidemark differs from the behaviours that RocketMQ's own tests assert. `make docs`.
 
 tests/conformance/peer/behaviours.toml lists the behaviours; the name of a test contains their identifiers.
 """
@@ -20,13 +20,11 @@ BEHAVIOURS = PEER / "behaviours.toml"
 _TOKEN = re.compile(r"([a-z]+)[0-9]+")
 _AS = re.compile(r"as ([A-Z]+[0-9]+)")
 _INTRODUCTION = (
-    "This page lists the behaviours that Apache RocketMQ's tests assert (apache/rocketmq at 8fc57f14, "
-    "5.3.4-SNAPSHOT), by test class.\n"
-    "Each has the tests in `tests/conformance` that show it: `pytest tests/conformance/peer -k bcq9`.\n"
-    "An intended difference follows after *Here*.\n"
+    "Apache RocketMQ's own tests (apache/rocketmq at 8fc57f14, 5.3.4-SNAPSHOT) assert the behaviours that "
+    "`tests/conformance/peer/behaviours.toml` lists.\n"
+    "A test's name begins with those that it shows: `pytest tests/conformance/peer -k bcq9`.\n"
     "`make docs` writes this page."
 )
-_ALL = "`tests/conformance/peer/behaviours.toml` describes all of them."
 _VERSIONS = (
     "## The real broker\n"
     "\n"
@@ -123,39 +121,20 @@ def faults_of(behaviours: list[Behaviour], tests: list[NamedTest]) -> list[str]:
 def page_of(behaviours: list[Behaviour], tests: list[NamedTest]) -> str:
     """Return the whole page as Markdown."""
     absent = [one for one in behaviours if one.not_applicable]
-    missing = sum(bool(one.missing) for one in behaviours)
-    shown = len(behaviours) - len(absent) - missing
+    missing = [one for one in behaviours if one.missing]
+    different = [one for one in behaviours if one.note]
+    shown = len(behaviours) - len(absent) - len(missing)
     named = sum(bool(test.identifiers) for test in tests)
     counts = (
-        f"{len(behaviours)} behaviours: {shown} shown by {named} tests, {len(absent)} not applicable, "
-        f"{missing} missing."
+        f"{len(behaviours)} behaviours: {shown} shown by {named} tests, {len(different)} of them with an intended "
+        f"difference; {len(absent)} not applicable, {len(missing)} missing."
     )
-    lines = ["# Conformance", "", _INTRODUCTION, "", counts]
-    section = ""
-    for one in behaviours:
-        if one.not_applicable:
-            continue
-        if one.section != section:
-            section = one.section
-            lines += ["", f"## {section}", ""]
-        text, shown_by = f"**{one.identifier}** {_behaviour(one)}", _shown_by(one, tests)
-        if lines[-1].endswith(f": {shown_by}"):  # neighbours that the same tests show share a line
-            lines[-1] = f"{lines[-1].removesuffix(f': {shown_by}')}; {text}: {shown_by}"
-        else:
-            lines.append(f"- {text}: {shown_by}")
-    lines += ["", "## Not applicable", "", _ALL, "", *_not_applicable(absent)]
+    lines = ["# Conformance", "", _INTRODUCTION, "", counts, "", "## Intended differences", ""]
+    lines += [f"- {one.section}, **{one.identifier}** {one.behaviour}. *Here*: {one.note}." for one in different]
+    if missing:
+        lines += ["", "## Missing", "", *(f"- **{one.identifier}** {one.behaviour}: {one.missing}." for one in missing)]
+    lines += ["", "## Not applicable", "", *_not_applicable(absent)]
     return "\n".join([*lines, "", _VERSIONS]) + "\n"
-
-
-def _behaviour(one: Behaviour) -> str:
-    return f"{one.behaviour} (*Here*: {one.note})" if one.note else one.behaviour
-
-
-def _shown_by(one: Behaviour, tests: list[NamedTest]) -> str:
-    if one.missing:
-        return f"**missing**, {one.missing}"
-    places = [test.place for test in tests if one.identifier in test.identifiers]
-    return ", ".join(f"`{place.removeprefix('tests/conformance/')}`" for place in places)
 
 
 def _not_applicable(absent: list[Behaviour]) -> list[str]:
