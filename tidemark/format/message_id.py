@@ -83,6 +83,7 @@ class UniqueKeys:
     def __init__(self, address: str = "127.0.0.1") -> None:
         self._head = ipaddress.ip_address(address).packed
         self._tag = struct.unpack(">i", secrets.token_bytes(4))[0]
+        self._prefix, self._prefix_pid = "", -1  # the keys' common prefix, which contains the process id
         self._next = 0  # milliseconds and counter of the next key, 48 bits
         self._lock = threading.Lock()
         self._month_ms = 0
@@ -114,8 +115,11 @@ class UniqueKeys:
             milliseconds = self._milliseconds()
             first = max(self._next, milliseconds << 16)
             self._next = first + count
-        pid = os.getpid() & 0xFFFF
-        return self._head.hex().upper() + struct.pack(">Hi", pid, self._tag).hex().upper(), first
+        pid = os.getpid()
+        if pid != self._prefix_pid:
+            self._prefix = (self._head + struct.pack(">Hi", pid & 0xFFFF, self._tag)).hex().upper()
+            self._prefix_pid = pid
+        return self._prefix, first
 
 
 def decode_unique_key(text: str, *, now_ms: int | None = None) -> UniqueKey:

@@ -44,9 +44,9 @@ _MAY_MOVE = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen: that makes each send 2 µs slower
 class Outgoing:
-    """A batch to send. request: everything except its messages.
+    """A batch to send; it is not changed. request: everything except its messages.
 
     count     the messages in flight that it counts as; queue: None for any of *route*; wait: for room in flight
     once      never repeat it

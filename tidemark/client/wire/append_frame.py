@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from tidemark.v1.commit_log_pb2 import AppendBatchRequest, AppendStreamRequest
 
-_LENGTH_DELIMITED = 2  # protobuf's wire type of bytes and messages
+_VARINT, _LENGTH_DELIMITED = 0, 2  # protobuf's wire types: of integers; of bytes and messages
 
 
 def encode_frame(batches: Iterable[tuple[int, AppendBatchRequest, bytes]]) -> bytes:
@@ -20,7 +20,7 @@ def encode_frame(batches: Iterable[tuple[int, AppendBatchRequest, bytes]]) -> by
         packed_head = _PACKED + _varint(len(packed))
         fields = request.SerializeToString()
         batch_head = _BATCH + _varint(len(fields) + len(packed_head) + len(packed))
-        number = AppendStreamRequest.Entry(correlation_id=correlation_id).SerializeToString()
+        number = _NUMBER + _varint(correlation_id)
         entry_size = len(number) + len(batch_head) + len(fields) + len(packed_head) + len(packed)
         pieces += [_ENTRY, _varint(entry_size), number, batch_head, fields, packed_head, packed]
     return b"".join(pieces)
@@ -28,6 +28,10 @@ def encode_frame(batches: Iterable[tuple[int, AppendBatchRequest, bytes]]) -> by
 
 def _varint(value: int) -> bytes:
     """Return *value* as a varint: seven bits per byte, lowest first; the top bit marks that more bytes follow."""
+    if value <= 0x7F:
+        return bytes((value,))
+    if value <= 0x3FFF:
+        return bytes((value & 0x7F | 0x80, value >> 7))
     encoded = bytearray()
     while value > 0x7F:
         encoded.append(value & 0x7F | 0x80)
@@ -36,12 +40,13 @@ def _varint(value: int) -> bytes:
     return bytes(encoded)
 
 
-def _tag(message: type[AppendStreamRequest | AppendStreamRequest.Entry | AppendBatchRequest], field: str) -> bytes:
-    return _varint(message.DESCRIPTOR.fields_by_name[field].number << 3 | _LENGTH_DELIMITED)
+def _tag(
+    message: type[AppendStreamRequest | AppendStreamRequest.Entry | AppendBatchRequest], field: str, wire_type: int
+) -> bytes:
+    return _varint(message.DESCRIPTOR.fields_by_name[field].number << 3 | wire_type)
 
 
-_ENTRY, _BATCH, _PACKED = (
-    _tag(AppendStreamRequest, "batches"),
-    _tag(AppendStreamRequest.Entry, "batch"),
-    _tag(AppendBatchRequest, "packed"),
-)
+_ENTRY = _tag(AppendStreamRequest, "batches", _LENGTH_DELIMITED)
+_NUMBER = _tag(AppendStreamRequest.Entry, "correlation_id", _VARINT)
+_BATCH = _tag(AppendStreamRequest.Entry, "batch", _LENGTH_DELIMITED)
+_PACKED = _tag(AppendBatchRequest, "packed", _LENGTH_DELIMITED)

@@ -8,7 +8,6 @@ import socket
 import ssl
 import threading
 import time
-from collections.abc import Iterator
 from typing import Self
 
 from tidemark.remoting.frame import Frame
@@ -34,7 +33,8 @@ class FrameSocket:
     def __init__(self, connection: socket.socket) -> None:
         connection.setblocking(False)
         self._socket = connection
-        self._tls = threading.Lock() if isinstance(connection, ssl.SSLSocket) else None  # OpenSSL needs one at a time
+        self._is_tls = isinstance(connection, ssl.SSLSocket)
+        self._guard = threading.Lock() if self._is_tls else contextlib.nullcontext()  # OpenSSL needs one at a time
         self._buffer = FrameBuffer(_LARGEST_FRAME)
         self._readable, self._writable = _poll(connection, _READ), _poll(connection, _WRITE)
         self._sender_readable = _poll(connection, _READ)  # two threads must not use one poll object at once
@@ -63,7 +63,7 @@ class FrameSocket:
         """Send all of *data*. Raises TimeoutError if the other side does not take it; part of it may be sent then."""
         view, deadline = memoryview(data), time.monotonic() + timeout_s
         while view:
-            with self._guarded():
+            with self._guard:
                 try:
                     view = view[self._socket.send(view) :]
                     continue
@@ -79,7 +79,7 @@ class FrameSocket:
         """Return the frames that have arrived; wait for the first bytes for at most *timeout_s*."""
         if not self._has_buffered() and not self._readable.poll(max(0.0, timeout_s) * 1000):
             return []
-        with self._guarded():
+        with self._guard:
             try:
                 data = self._socket.recv(_RECEIVE_BYTES)
             except (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
@@ -95,14 +95,6 @@ class FrameSocket:
     def _has_buffered(self) -> bool:
         """Return True if TLS has decrypted bytes that are not received yet, which no poll reports."""
         return isinstance(self._socket, ssl.SSLSocket) and self._socket.pending() > 0
-
-    @contextlib.contextmanager
-    def _guarded(self) -> Iterator[None]:
-        if self._tls is None:
-            yield
-        else:
-            with self._tls:
-                yield
 
     def end(self) -> None:
         """End the connection, so that another thread's `receive` or `send` raises."""

@@ -146,9 +146,10 @@ class PendingBatches:
             return pending.given
         return None
 
-    def _make_ready(self, *pending: Pending) -> None:
-        self._ready.extend(pending)
-        self._ready_bytes += sum(batch.size for batch in pending)
+    def _make_ready(self, *batches: Pending) -> None:
+        self._ready.extend(batches)
+        for batch in batches:
+            self._ready_bytes += batch.size
 
     def take_frame(self) -> list[Pending]:
         """Return the next batches to send: at least one, and about 1 MiB at most."""

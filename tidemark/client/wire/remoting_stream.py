@@ -43,6 +43,10 @@ class DrivenFuture(Future[SendResult]):
         super().__init__()
         self._drive = drive
 
+    def done(self) -> bool:
+        """Return True if the future is completed; without the lock that `Future.done` takes."""
+        return self._state == "FINISHED"  # as concurrent.futures spells it; a batch in flight cannot be cancelled
+
     def result(self, timeout: float | None = None) -> SendResult:
         """Return the result as a Future does. Only a call without *timeout* reads."""
         if timeout is None and not self.done():
@@ -175,6 +179,8 @@ class RemotingStream(BatchStream):
 
     def _leave(self) -> None:
         """Let the stream's own thread read the answers to other callers' batches."""
+        if not len(self._pending):  # a batch that is added from now on finds that nobody reads
+            return
         with self._lock:
             if len(self._pending):
                 self._want_thread()
@@ -215,8 +221,11 @@ class RemotingStream(BatchStream):
             if self._socket is None and not self._connect():
                 continue
             self._send_ready()
-            self._receive(self._wait_s())
-            self._pass_time(time.monotonic())
+            with self._lock:
+                event = self._pending.next_event()
+            self._receive(min(_LONGEST_WAIT_S, max(0.0, event - time.monotonic())))
+            if time.monotonic() >= event:
+                self._pass_time(time.monotonic())
 
     def _pass_time(self, now: float) -> list[Pending]:
         """Also end a connection on which nothing was received since an expired batch was given."""
@@ -225,11 +234,6 @@ class RemotingStream(BatchStream):
         if connection is not None and any(one.sent and one.given > self._heard_at for one in expired):
             connection.end()
         return expired
-
-    def _wait_s(self) -> float:
-        with self._lock:
-            event = self._pending.next_event()
-        return min(_LONGEST_WAIT_S, max(0.0, event - time.monotonic()))
 
     def _watch(self, event: float) -> None:
         """Do nothing: the reading thread looks at all events several times a second."""
