@@ -326,6 +326,30 @@ def _wait(producer: Producer) -> None:
         producer.send("t", b"second", queue_id=0, request_id="second")
 
 
+def test_a_writer_that_reads_nothing_does_not_block_the_event_loop(own_writer: LocalStack) -> None:
+    """Its sends end when it reads again."""
+
+    async def send_while_stopped() -> tuple[list[SendResult], float]:
+        async with AsyncProducer(own_writer.writer_address, timeout_s=LONG_S) as producer:
+            connect(producer.producer)
+            pid = own_writer.services[WRITER].pid
+            os.kill(pid, signal.SIGSTOP)
+            longest_s, ended = 0.0, time.monotonic() + 3
+            try:
+                sends = [asyncio.create_task(producer.send("orders", b"x" * (1 << 18))) for _ in range(60)]
+                while time.monotonic() < ended:
+                    began = time.monotonic()
+                    await asyncio.sleep(0.01)
+                    longest_s = max(longest_s, time.monotonic() - began)
+            finally:
+                os.kill(pid, signal.SIGCONT)
+            return await asyncio.gather(*sends), longest_s
+
+    results, longest_s = asyncio.run(send_while_stopped())
+    assert len({(result.queue_id, result.queue_offset) for result in results}) == 60
+    assert longest_s < 0.5
+
+
 @pytest.mark.usefixtures("wire")
 def test_a_cancelled_send_is_stored_once_and_the_producer_continues(tmp_path: Path) -> None:
     async def run(address: str, proxy: Proxy) -> None:

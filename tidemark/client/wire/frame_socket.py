@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import select
 import socket
 import ssl
+import struct
+import termios
 import threading
 import time
 from typing import Self
@@ -74,6 +77,13 @@ class FrameSocket:
             left_s = deadline - time.monotonic()
             if left_s <= 0 or not poller.poll(left_s * 1000):
                 raise TimeoutError("the other side does not take the data")
+
+    def takes_now(self, size: int) -> bool:
+        """Return True if the kernel has room for *size* bytes, so that `send` does not wait. Raises OSError."""
+        unsent: int
+        (unsent,) = struct.unpack("i", fcntl.ioctl(self._socket, termios.TIOCOUTQ, bytes(4)))
+        room: int = self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF) // 2  # the other half is overhead
+        return unsent + size <= room
 
     def receive(self, timeout_s: float) -> list[Frame]:
         """Return the frames that have arrived; wait for the first bytes for at most *timeout_s*."""

@@ -94,7 +94,7 @@ class PendingBatches:
         self._numbers = itertools.count(1)
         self._unanswered: dict[int, Pending] = {}  # by correlation id, in order of submission
         self._ready: deque[Pending] = deque()
-        self._ready_bytes = 0
+        self.ready_bytes = 0  # of the batches that can be sent
         self._sent = 0  # number of batches on the current stream
         # heaps of (time, correlation id); some entries are answered already
         self._deadlines: list[tuple[float, int]] = []
@@ -122,7 +122,7 @@ class PendingBatches:
         A frame costs both sides ten times as much as a small batch in it. While batches are unanswered, as many new
         ones gather first, or enough bytes; otherwise a batch is sent at once.
         """
-        return bool(self._ready) and (len(self._ready) >= self._sent or self._ready_bytes >= _WORTH_SENDING_BYTES)
+        return bool(self._ready) and (len(self._ready) >= self._sent or self.ready_bytes >= _WORTH_SENDING_BYTES)
 
     @property
     def is_ready(self) -> bool:
@@ -149,7 +149,7 @@ class PendingBatches:
     def _make_ready(self, *batches: Pending) -> None:
         self._ready.extend(batches)
         for batch in batches:
-            self._ready_bytes += batch.size
+            self.ready_bytes += batch.size
 
     def take_frame(self) -> list[Pending]:
         """Return the next batches to send: at least one, and about 1 MiB at most."""
@@ -161,7 +161,7 @@ class PendingBatches:
             pending = self._ready.popleft()
             pending.sent = True
             self._sent += 1
-            self._ready_bytes -= pending.size
+            self.ready_bytes -= pending.size
             size += pending.size
             frame.append(pending)
         return frame
@@ -266,4 +266,4 @@ class PendingBatches:
 
     def _forget_ready(self) -> None:
         self._ready.clear()
-        self._ready_bytes = 0
+        self.ready_bytes = 0

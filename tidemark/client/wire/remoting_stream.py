@@ -93,10 +93,20 @@ class RemotingStream(BatchStream):
         """Send *pending* as `BatchStream.submit` does, in the caller's thread if there is a connection."""
         if not len(self._pending):
             self._look_at_connection()
-        elif not self.has_room(pending.size):
+        elif not super().has_room(pending.size):
             self._leave()  # a caller that was interrupted does not read
         super().submit(pending, wait=wait)
         self._send_ready()
+
+    def has_room(self, size: int) -> bool:
+        """Return True if `submit` of one message would wait neither for room in flight nor for the other side."""
+        connection = self._socket
+        if not super().has_room(size):
+            return False
+        try:
+            return connection is None or connection.takes_now(self._pending.ready_bytes + size)
+        except (OSError, ValueError):  # it has ended: `submit` does not wait for it
+            return True
 
     def _look_at_connection(self) -> None:
         """Notice that the connection ended while nothing was in flight, so that no batch is sent on it."""

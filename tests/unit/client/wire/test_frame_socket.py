@@ -110,6 +110,30 @@ def test_a_send_that_the_other_side_does_not_take_times_out(pair: Pair) -> None:
         near.send(frame(1, 32 << 20), 0.05)
 
 
+@pytest.mark.parametrize("size", [1, 1_000, 300_000])
+def test_a_send_that_is_taken_now_does_not_wait(size: int) -> None:
+    """Until the kernel has no room; then not before the other side reads."""
+    with listening() as (server, address):
+        near = FrameSocket.connect(address, Credentials(), is_tls=False, timeout_s=LONG_S)
+        far, _ = server.accept()
+        sent = 0
+        while near.takes_now(size) and sent < 20_000_000:
+            near.send(bytes(size), 0)
+            sent += size
+            size = max(size, sent // 100)  # so that small sends end
+        assert 100_000 < sent < 20_000_000
+        with far:
+            received = 0
+            while received < sent:
+                received += len(far.recv(1 << 20))
+        deadline = time.monotonic() + LONG_S
+        while not near.takes_now(size):
+            assert time.monotonic() < deadline
+        near.close()
+    with pytest.raises((OSError, ValueError)):
+        near.takes_now(size)
+
+
 @pytest.mark.parametrize("is_closed", [False, True])
 def test_end_ends_the_wait_of_another_thread_and_tells_the_other_side(pair: Pair, is_closed: bool) -> None:
     """Closing does so too: a forked process may hold a copy of the descriptor."""
