@@ -15,7 +15,7 @@ from tests.security.test_connections import ANSWER_WITHIN_S, WANTED
 from tests.security.test_many_names import NAMES, WARM
 from tests.unit.remoting.frames import frame_bytes
 from tidemark.client import Producer
-from tidemark.local.local_stack import WRITER, LocalStack, free_port
+from tidemark.local.local_stack import WRITER, LocalStack
 from tidemark.remoting.heartbeats import ConsumerData, ConsumeType, HeartbeatData, MessageModel, heartbeat_body
 
 from .conftest import Start
@@ -26,16 +26,11 @@ LARGE = frame_bytes(b'{"code":310,"opaque":1}', bytes(16 * MEBIBYTE - 100))
 
 @pytest.fixture
 def start_remoting(start: Start) -> Remote:
-    """Return a function that runs a writer with both ports, and returns it with the remoting port."""
+    """Return a function that runs a writer, and returns it with the remoting port."""
 
     def begin(**settings: object) -> tuple[LocalStack, int]:
-        port = free_port()
-        stack = start(WRITER, WRITER_REMOTING_LISTEN=f"127.0.0.1:{port}", **settings)
-        deadline = time.monotonic() + 30
-        while '"remoting_started"' not in (stack.logs / "writer.log").read_text():
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
-        return stack, port
+        stack = start(WRITER, **settings)
+        return stack, int(stack.writer_remoting_address.rpartition(":")[2])
 
     return begin
 
