@@ -67,6 +67,7 @@ class Connection(asyncio.Protocol):
         self._unanswered = 0
         self._unsent: list[Buffer] = []
         self._is_flush_planned = False
+        self._is_handling = False  # frames that arrived together
         self._is_paused = False
         self._is_write_paused = False
         self._given_bytes = 0  # to the transport, of all answers
@@ -107,8 +108,7 @@ class Connection(asyncio.Protocol):
         self.last_read_s = self._loop.time()
         try:
             frames = self._buffer.take(data)
-            for frame in frames:
-                self._handle(frame)
+            self._handle_all(frames)
         except FrameIllegalError as error:
             self._owner.refused(self.address, str(error.facts["reason"]), message=error.message)
             self._drop_buffer()
@@ -148,6 +148,15 @@ class Connection(asyncio.Protocol):
 
     # -- requests -------------------------------------------------------------------------------------------------
 
+    def _handle_all(self, frames: list[Frame]) -> None:
+        """Handle frames that arrived together; those that can be answered at once are answered together."""
+        self._is_handling = True
+        for frame in frames:
+            self._handle(frame)
+        self._is_handling = False
+        if self._unsent:
+            self._flush()
+
     def _handle(self, frame: Frame) -> None:
         if frame.is_answer:  # the server's own requests are one way
             return
@@ -163,7 +172,7 @@ class Connection(asyncio.Protocol):
     # -- answers --------------------------------------------------------------------------------------------------
 
     def finish(self, request_code: int, response_code: int, data: Sequence[Buffer]) -> None:
-        """Send the answer *data* to a request, together with other answers of this turn of the event loop."""
+        """Send the answer *data* to a request: at once if no other is in work, else with others of this loop turn."""
         self._owner.counts.count(request_code, response_code)
         self._unanswered -= 1
         self._send(data)
@@ -178,7 +187,11 @@ class Connection(asyncio.Protocol):
         if not data or self._transport.is_closing():
             return
         self._unsent += data
-        if not self._is_flush_planned:
+        if self._is_handling:
+            return
+        if not self._unanswered:
+            self._flush()
+        elif not self._is_flush_planned:
             self._is_flush_planned = True
             self._loop.call_soon(self._flush)
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 import struct
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from typing import Any
 
 import pytest
@@ -315,30 +314,57 @@ def test_requests_in_work_are_cancelled_when_the_connection_ends() -> None:
     run(test)
 
 
-def test_many_answers_of_one_turn_are_written_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    writes = 0
-    write = socket.socket.send
+def count_writes(served: Served, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Return a list that gets the number of buffers of each write."""
+    writes: list[int] = []
+    transport = of(served)._transport
+    writelines = transport.writelines
 
+    def counted(data: Sequence[Any]) -> None:
+        writes.append(len(data))
+        writelines(data)
+
+    monkeypatch.setattr(transport, "writelines", counted)
+    return writes
+
+
+def test_many_answers_of_one_turn_are_written_together(monkeypatch: pytest.MonkeyPatch) -> None:
     async def test() -> None:
-        nonlocal writes
         async with serving(in_flight=1_000) as served:
             client = await served.client()
             await client.call(ECHO)
-            transport = of(served)._transport
-            writelines = transport.writelines
-
-            def counted(data: Any) -> None:
-                nonlocal writes
-                writes += 1
-                writelines(data)
-
-            monkeypatch.setattr(transport, "writelines", counted)
+            writes = count_writes(served, monkeypatch)
             await client.send_bytes(frames(*range(100)))
             await opaques(client, 100)
+            assert 1 <= len(writes) <= 5
 
     run(test)
-    assert write is socket.socket.send
-    assert 1 <= writes <= 5
+
+
+def test_late_answers_of_one_turn_are_written_together_with_the_last_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last one does not wait for the end of the turn."""
+    asked: list[Exchange] = []
+
+    async def test() -> None:
+        async with serving({WAIT: asked.append}) as served:
+            client = await served.client()
+            await client.send_bytes(frames(1, 2, 3, code=WAIT))
+            await until(lambda: len(asked) == 3)
+            writes = count_writes(served, monkeypatch)
+            asked[0].answer()
+            asked[1].answer()
+            assert writes == []
+            asked[2].answer()
+            assert writes == [3]
+            assert await opaques(client, 3) == [1, 2, 3]
+            await client.send_bytes(frames(4, 5, code=WAIT))
+            await until(lambda: len(asked) == 5)
+            asked[3].answer()
+            assert await opaques(client, 1) == [4]
+            assert writes == [3, 1]
+            asked[4].answer()
+
+    run(test)
 
 
 def test_the_address_is_that_of_the_client() -> None:
