@@ -21,6 +21,7 @@ class SendStatus(enum.Enum):
     request id to get PUT_OK once it is flushed."""
 
 
+_STATUSES = {status.value: status for status in SendStatus}  # faster than a call of SendStatus
 _RAW = ("store_host", "raw_physical_offsets", "message_ids")  # too long for repr
 
 
@@ -96,7 +97,7 @@ class SendResult(NamedTuple):
             physical_offset=response.physical_offset,
             end_physical_offset=response.end_physical_offset,
             store_timestamp_ms=response.store_timestamp_ms,
-            status=SendStatus(response.status),
+            status=_STATUSES.get(response.status) or SendStatus(response.status),
             duplicate=response.duplicate,
             term=response.term,
             request_id=request.request_id,

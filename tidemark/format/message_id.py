@@ -99,7 +99,8 @@ class UniqueKeys:
 
     def make(self) -> str:
         """Return a new key: 32 hex digits (56 for an IPv6 address)."""
-        return self.make_many(1)[0]
+        head, number = self.reserve(1)
+        return f"{head}{number:012X}"
 
     def make_many(self, count: int) -> list[str]:
         """Return *count* new keys."""

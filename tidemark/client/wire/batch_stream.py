@@ -49,6 +49,7 @@ class BatchStream(ABC):
         self._lock = threading.Lock()
         self._sendable = threading.Condition(self._lock)  # a batch is ready, the stream broke, or the stream is closed
         self._room = threading.Condition(self._lock)  # bytes or messages in flight decreased
+        self._waiting_for_room = 0  # threads
         self._pending = PendingBatches(limits)
         self._completing = 0  # futures being completed, outside the lock
         self._closing = self._closed = False
@@ -65,7 +66,7 @@ class BatchStream(ABC):
         raises StoreClosedError if closed, InFlightLimitError if there is no room before its deadline
         """
         with self._lock:
-            if wait and not self._room.wait_for(
+            if wait and not self._wait_for_room(
                 lambda: self._closing or self._pending.have_room(pending.size, pending.count),
                 pending.deadline - time.monotonic(),
             ):
@@ -79,6 +80,21 @@ class BatchStream(ABC):
                 raise StoreClosedError("this producer is closed")
             self._pending.add(pending)
             self._added(pending)
+
+    def _wait_for_room(self, is_there: Callable[[], bool], timeout_s: float | None) -> bool:
+        """Wait until *is_there*; return False after *timeout_s*. The caller holds the lock."""
+        if is_there():
+            return True
+        self._waiting_for_room += 1
+        try:
+            return self._room.wait_for(is_there, timeout_s)
+        finally:
+            self._waiting_for_room -= 1
+
+    def _tell_room(self) -> None:
+        """Wake the threads that wait for room, or until everything is answered. The caller holds the lock."""
+        if self._waiting_for_room:
+            self._room.notify_all()
 
     @abstractmethod
     def _added(self, pending: Pending) -> None:
@@ -107,7 +123,7 @@ class BatchStream(ABC):
     def flush(self, timeout_s: float | None = None) -> bool:
         """Wait until everything submitted is answered or given up; return False after *timeout_s*."""
         with self._lock:
-            return self._room.wait_for(self._is_idle, timeout_s)
+            return self._wait_for_room(self._is_idle, timeout_s)
 
     def unanswered_messages(self) -> int:
         """Return the number of submitted and unanswered messages."""
@@ -120,20 +136,20 @@ class BatchStream(ABC):
             if not self._is_idle():
                 return False
             self._closing = True
-            self._room.notify_all()
+            self._tell_room()
             return True
 
     def close(self, deadline: float | None = None) -> None:
         """Wait for answers until *deadline* (default: for the timeout), and close the stream."""
         with self._lock:
             self._closing = True
-            self._room.notify_all()
+            self._tell_room()
         self.flush(self._timeout_s if deadline is None else max(0.0, deadline - time.monotonic()))
         with self._lock:
             self._closed = True
             left = self._pending.drain()
-            for condition in (self._sendable, self._room):
-                condition.notify_all()
+            self._sendable.notify_all()
+            self._tell_room()
         for pending in left:
             pending.future.set_exception(pending.expiry())
         self._end()
@@ -193,7 +209,7 @@ class BatchStream(ABC):
                 if outcome is not None:
                     outcomes.append(outcome)
             self._completing += len(outcomes)
-            self._room.notify_all()
+            self._tell_room()
             if self._pending.has_frame:
                 self._sendable.notify_all()
         self._complete(outcomes)
@@ -205,7 +221,7 @@ class BatchStream(ABC):
         if outcomes:
             with self._lock:
                 self._completing -= len(outcomes)
-                self._room.notify_all()
+                self._tell_room()
 
     def _appended(self, result: commit_log_pb2.AppendStreamResponse.Result) -> _Outcome | None:
         pending = self._pending.settle(result.correlation_id)

@@ -36,8 +36,9 @@ class FrameSocket:
     def __init__(self, connection: socket.socket) -> None:
         connection.setblocking(False)
         self._socket = connection
-        self._is_tls = isinstance(connection, ssl.SSLSocket)
-        self._guard = threading.Lock() if self._is_tls else contextlib.nullcontext()  # OpenSSL needs one at a time
+        is_tls = isinstance(connection, ssl.SSLSocket)
+        self._guard = threading.Lock() if is_tls else contextlib.nullcontext()  # OpenSSL needs one at a time
+        self._wants_input = False  # TLS must receive before it can send
         self._buffer = FrameBuffer(_LARGEST_FRAME)
         self._readable, self._writable = _poll(connection, _READ), _poll(connection, _WRITE)
         self._sender_readable = _poll(connection, _READ)  # two threads must not use one poll object at once
@@ -62,21 +63,27 @@ class FrameSocket:
         """Return the file descriptor."""
         return self._socket.fileno()
 
-    def send(self, data: bytes, timeout_s: float) -> None:
+    def send(self, data: bytes | memoryview, timeout_s: float) -> None:
         """Send all of *data*. Raises TimeoutError if the other side does not take it; part of it may be sent then."""
-        view, deadline = memoryview(data), time.monotonic() + timeout_s
-        while view:
-            with self._guard:
-                try:
-                    view = view[self._socket.send(view) :]
-                    continue
-                except (BlockingIOError, ssl.SSLWantWriteError):
-                    poller = self._writable
-                except ssl.SSLWantReadError:
-                    poller = self._sender_readable
+        deadline = time.monotonic() + timeout_s
+        while data := self.send_now(data):
             left_s = deadline - time.monotonic()
+            poller = self._sender_readable if self._wants_input else self._writable
             if left_s <= 0 or not poller.poll(left_s * 1000):
                 raise TimeoutError("the other side does not take the data")
+
+    def send_now(self, data: bytes | memoryview) -> bytes | memoryview:
+        """Send what the other side takes without a wait; return the rest."""
+        with self._guard:
+            try:
+                sent = self._socket.send(data)
+            except (BlockingIOError, ssl.SSLWantWriteError):
+                self._wants_input = False
+            except ssl.SSLWantReadError:
+                self._wants_input = True
+            else:
+                return memoryview(data)[sent:] if sent < len(data) else b""
+        return data
 
     def takes_now(self, size: int) -> bool:
         """Return True if the kernel has room for *size* bytes, so that `send` does not wait. Raises OSError."""

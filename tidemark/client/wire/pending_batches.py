@@ -21,6 +21,7 @@ from tidemark.v1 import commit_log_pb2
 
 FRAME_BYTES = 1 << 20
 FRAME_BATCHES = 512
+_NEVER = float("inf")
 _WORTH_SENDING_BYTES = 64 << 10  # for smaller frames, the overhead of a frame exceeds the cost of its batches
 
 
@@ -253,7 +254,8 @@ class PendingBatches:
 
     def next_event(self) -> float:
         """Return the time of the next deadline or end of a delay; infinity if there is neither."""
-        return min((heap[0][0] for heap in (self._deadlines, self._delayed) if heap), default=float("inf"))
+        deadline = self._deadlines[0][0] if self._deadlines else _NEVER
+        return min(deadline, self._delayed[0][0]) if self._delayed else deadline
 
     def drain(self) -> list[Pending]:
         """Remove and return all batches."""

@@ -19,6 +19,7 @@ from google.protobuf.message import DecodeError
 from tidemark.client.send_result import SendResult
 from tidemark.client.wire.append_frame import encode_frame
 from tidemark.client.wire.batch_stream import BROKEN_PAUSE_S, CONNECT_SLICE_S, BatchStream
+from tidemark.client.wire.driven_future import DrivenFuture
 from tidemark.client.wire.frame_socket import FrameSocket
 from tidemark.client.wire.pending_batches import Pending, PendingLimits
 from tidemark.errors import FrameIllegalError, StoreError, TlsFilesError, WriterUnreachableError
@@ -34,24 +35,6 @@ _LONGEST_WAIT_S = 0.25  # until the next look at deadlines
 _LINGER_S = 0.005  # the thread keeps reading for this long after the last answer, because a program often sends again
 _MAX_OPAQUE = 0x7FFFFFFF
 _BEARER = "Bearer "
-
-
-class DrivenFuture(Future[SendResult]):
-    """A future whose `result` reads the answer itself, in the caller's thread."""
-
-    def __init__(self, drive: Callable[[Future[SendResult]], None]) -> None:
-        super().__init__()
-        self._drive = drive
-
-    def done(self) -> bool:
-        """Return True if the future is completed; without the lock that `Future.done` takes."""
-        return self._state == "FINISHED"  # as concurrent.futures spells it; a batch in flight cannot be cancelled
-
-    def result(self, timeout: float | None = None) -> SendResult:
-        """Return the result as a Future does. Only a call without *timeout* reads."""
-        if timeout is None and not self.done():
-            self._drive(self)
-        return super().result(timeout)
 
 
 class RemotingStream(BatchStream):
@@ -129,8 +112,8 @@ class RemotingStream(BatchStream):
                 return
             try:
                 data = self._take_frame(connection)
-                if data is not None:
-                    connection.send(data, self._patience_s())
+                if data is not None and (rest := connection.send_now(data)):
+                    connection.send(rest, self._patience_s())
             except OSError:
                 connection.end()  # the reading thread notices
                 return
@@ -280,7 +263,7 @@ class RemotingStream(BatchStream):
             delay_s = given / 1000 if isinstance(given, int) else None
             outcomes = [outcome for number in numbers if (outcome := self._refuse(number, error, delay_s)) is not None]
             self._completing += len(outcomes)
-            self._room.notify_all()
+            self._tell_room()
         self._complete(outcomes)
 
     # ── the connection ──────────────────────────────────────────────────────────────────────────────────────────────

@@ -163,11 +163,11 @@ def test_an_interrupted_send_is_stored_once_and_no_later_answer_is_lost(
         with monkeypatch.context() as patch:
             if where == "send":
 
-                def cut(data: bytes, _: float) -> None:
+                def cut(data: bytes) -> None:
                     connection._socket.send(data[: len(data) // 2])
                     raise KeyboardInterrupt
 
-                patch.setattr(connection, "send", cut)
+                patch.setattr(connection, "send_now", cut)
             elif where == "receive":
 
                 def lose(timeout_s: float) -> list[Frame]:
@@ -353,6 +353,7 @@ def test_a_frame_that_the_writer_does_not_take_is_given_up_at_the_first_deadline
             raise TimeoutError
 
         with monkeypatch.context() as patch:
+            patch.setattr(connection, "send_now", lambda data: data)
             patch.setattr(connection, "send", refuse)
             third = begin(stream, "third")
         gate.open()
