@@ -22,7 +22,7 @@ _T = TypeVar("_T")
 
 
 class AsyncProducer:
-    """A Producer for asyncio. Sends that would wait for room or for a route wait in a thread, not on the event loop."""
+    """A Producer for asyncio. No send blocks the event loop: one that would wait for anything does so in a thread."""
 
     def __init__(self, writers: str | Sequence[str] | None = None, **options: Unpack[ProducerOptions]) -> None:
         self.producer = Producer(writers, **options)

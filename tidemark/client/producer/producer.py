@@ -266,7 +266,7 @@ class Producer:
         return self._writers.routes.route(topic).queues
 
     def would_wait(self, topic: str, size: int) -> bool:
-        """Return True if an async send of *size* bytes would wait first, for a route or for room in flight."""
+        """Return True if an async send of *size* bytes would wait for a route, for room, or until the writer reads."""
         self._process.require()
         links = self._writers.links()
         return (
