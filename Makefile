@@ -100,7 +100,7 @@ pictures: $(SYNCED)  ## take the pictures of docs/ again: console and dashboard 
 	$(BIN)/python -m scripts.dashboard_picture
 deploy-test: $(SYNCED)  ## systemd itself on the units of deploy/ (needs systemd-analyze)
 	$(BIN)/pytest tests/deploy
-soak: $(SYNCED)  ## load and kill the real services for SOAK_SECONDS (180), and judge what clients saw; SOAK_SEED repeats choices
+soak: $(SYNCED)  ## load and kill the real services for SOAK_SECONDS (180), and judge what clients saw, RocketMQ's Java client too (SOAK_JAVA=off: not); SOAK_SEED repeats choices
 	$(BIN)/python -m tests.soak
 power-test: $(SYNCED)  ## cut the power of file systems under the real services, POWER_CYCLES (20) times each; POWER_SEED repeats choices
 	scripts/filesystems.sh

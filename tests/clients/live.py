@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import NamedTuple, Self
 
 from .programs import Program, Way
-from .systems import System
 
 LIMIT_S = 120.0
 _POLL_S = 0.02
@@ -38,7 +37,7 @@ class Live:
     """
 
     def __init__(
-        self, program: Program, scenario: str, system: System, *, topic: str, group: str, folder: Path, way: Way
+        self, program: Program, scenario: str, name_server: str, *, topic: str, group: str, folder: Path, way: Way
     ) -> None:
         self.received: list[Received] = []
         self.acknowledged: list[str] = []
@@ -50,7 +49,7 @@ class Live:
             scenario,
             topic=topic,
             group=group,
-            name_server=system.name_server,
+            name_server=name_server,
             folder=folder,
             errors=self._errors,
             way=way,

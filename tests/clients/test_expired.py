@@ -98,7 +98,8 @@ def test_a_group_that_begins_at_the_end_receives_no_message_of_before(
     program = require_program(programs, client)
     count_as_scenario(program, BROKER if isinstance(system, BrokerSystem) else TIDEMARK)
     group, folder = f"group-{client}-of-{topic}", tmp_path / "consumer"
-    with Live(program, "live_receive_new", system, topic=topic, group=group, folder=folder, way=USUAL) as consumer:
+    name_server = system.name_server
+    with Live(program, "live_receive_new", name_server, topic=topic, group=group, folder=folder, way=USUAL) as consumer:
         numbers = itertools.count()
 
         def send_a_new_one() -> bool:

@@ -53,7 +53,7 @@ class Stage:
         live = Live(
             self._program,
             scenario,
-            self.system,
+            self.system.name_server,
             topic=self.topic,
             group=f"group-of-{self.topic}",
             folder=folder,

@@ -1,8 +1,9 @@
 """`python -m tests.soak`: soak the real services and judge the clients' observations.
 
 `python -m tests.soak FOLDER` judges the kept history of a run again. SOAK_SECONDS (default 180) is the duration,
-SOAK_SEED repeats the choices of a run, SOAK_FAULTS=off leaves the processes alone, and SOAK_MUTATION puts a fault into
-the clients. The folder of a failed run is kept, and its path printed. The exit status is 1 if a rule was violated.
+SOAK_SEED repeats the choices of a run, SOAK_FAULTS=off leaves the processes alone, SOAK_JAVA=off leaves out RocketMQ's
+Java client, and SOAK_MUTATION puts a fault into the clients. The folder of a failed run is kept, and its path printed.
+The exit status is 1 if a rule was violated.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import secrets
 import shutil
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
 
 from tests.soak.checker import check
@@ -30,7 +32,9 @@ def main(arguments: list[str]) -> int:
     folder = Path(tempfile.mkdtemp(prefix="tidemark-soak-"))
     try:
         faults = os.environ.get("SOAK_FAULTS", "on") != "off"
-        violations = run(folder, seconds, seed, lambda line: print(line, flush=True), faults=faults)
+        has_java = os.environ.get("SOAK_JAVA", "on") != "off"
+        say = partial(print, flush=True)
+        violations = run(folder, seconds, seed, say, faults=faults, has_java=has_java)
     except BaseException:
         print(f"kept             {folder}", flush=True)
         raise

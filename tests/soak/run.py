@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from benchmarks.peers.toolchain import ToolchainMissingError
 from tests.soak.checker import check_facts
 from tests.soak.consumers import read_everything
 from tests.soak.drain import drain_groups, read_dead_letters
@@ -17,6 +18,7 @@ from tests.soak.killer import Killer
 from tests.soak.load import Load, create_topics
 from tests.soak.questions import Questions
 from tests.soak.report import report
+from tests.soak.rocketmq_clients import RocketmqClients
 from tests.soak.stack import Stack
 from tests.soak.store_check import check_store
 from tidemark.local.local_stack import PIPELINE
@@ -27,10 +29,13 @@ HISTORY = "history.jsonl"
 Say = Callable[[str], None]
 
 
-def run(folder: Path, seconds: float, seed: str, say: Say, *, faults: bool = True) -> list[Violation]:
+def run(
+    folder: Path, seconds: float, seed: str, say: Say, *, faults: bool = True, has_java: bool = False
+) -> list[Violation]:
     """Soak a new store below *folder* for *seconds*, judge the clients' observations, and print counts by *say*.
 
-    faults: kill, pause and stop the processes.
+    faults: kill, pause and stop the processes. has_java: RocketMQ's Java client takes part; if it cannot be got, a
+    line tells the reason.
     """
     choice = random.Random(seed)
     stack = Stack(folder, choice, seed)
@@ -38,15 +43,20 @@ def run(folder: Path, seconds: float, seed: str, say: Say, *, faults: bool = Tru
     for subscription in SUBSCRIPTIONS:
         history.add(subscription)
     violations: list[Violation] = []
+    java = _java_clients(stack, folder, say) if has_java else None
     try:
         say("starting writer, pipeline and query")
         stack.start()
         create_topics(stack.writer_address)
         stack.start_consumers()
         _wait_until_at_work(stack)
-        violations += _soak(stack, history, seconds, seed, choice, say, faults=faults)
+        if java is not None:
+            java.start()
+        violations += _soak(stack, history, java, seconds, seed, choice, say, faults=faults)
         violations += _stop(stack)
     finally:
+        if java is not None:
+            java.close()
         stack.kill()
         history.close()
     say("judging")
@@ -54,9 +64,17 @@ def run(folder: Path, seconds: float, seed: str, say: Say, *, faults: bool = Tru
     violations += _never_answered(facts)
     violations += check_facts(facts)
     violations += check_store(stack.store, folder)
-    for line in report(facts, stack.logs):
+    for line in (*report(facts, stack.logs), *([java.report()] if java is not None else [])):
         say(line)
     return violations
+
+
+def _java_clients(stack: Stack, folder: Path, say: Say) -> RocketmqClients | None:
+    try:
+        return RocketmqClients(stack, folder / "java")
+    except ToolchainMissingError as error:
+        say(f"without RocketMQ's Java client: {error}")
+        return None
 
 
 def _wait_until_at_work(stack: Stack) -> None:
@@ -72,6 +90,7 @@ def _wait_until_at_work(stack: Stack) -> None:
 def _soak(
     stack: Stack,
     history: HistoryFile,
+    java: RocketmqClients | None,
     seconds: float,
     seed: str,
     choice: random.Random,
@@ -94,6 +113,7 @@ def _soak(
         violations = _wait_until_visible(stack, history)
         say("waiting until every group has every message")
         drain_groups(stack.query_url, history)
+        violations += [] if java is None else java.finish()
     finally:
         killer.stop()  # no other code restarts stopped services
     load.stop_consumers()

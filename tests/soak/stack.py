@@ -138,6 +138,7 @@ class Stack:
         writer_port, query_port, *remoting = _free_ports(choice)
         self.writer_address = f"127.0.0.1:{writer_port}"
         self.query_url = f"http://127.0.0.1:{query_port}"
+        self.remoting_address = f"127.0.0.1:{remoting[0]}"  # of the writer, as a name server
         settings = {
             **SIZES,
             **PACE,
@@ -146,7 +147,7 @@ class Stack:
             "WRITER_ADDRESS": self.writer_address,
             "ADVERTISED_ADDRESS": self.writer_address,  # otherwise the query service's remoting address
             "QUERY_LISTEN": f"127.0.0.1:{query_port}",
-            "WRITER_REMOTING_LISTEN": f"127.0.0.1:{remoting[0]}",
+            "WRITER_REMOTING_LISTEN": self.remoting_address,
             "QUERY_REMOTING_LISTEN": f"127.0.0.1:{remoting[1]}",
             "WRITER_METRICS_LISTEN": "",
             "PIPELINE_METRICS_LISTEN": "",
