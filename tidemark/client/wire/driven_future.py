@@ -6,7 +6,6 @@ import logging
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future, InvalidStateError
-from typing import Any
 
 from tidemark.client.send_result import SendResult
 
@@ -104,7 +103,7 @@ class DrivenFuture(Future[SendResult]):
         for callback in self._callbacks:
             self._call(callback)
 
-    def _call(self, callback: Callback) -> Any:
+    def _call(self, callback: Callback) -> None:
         try:
             callback(self)
         except Exception:  # as concurrent.futures does
