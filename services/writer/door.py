@@ -38,16 +38,16 @@ async def serve(settings: WriterSettings) -> int:
     registry = make_registry()
     listener = listen(settings.writer_metrics_listen, registry, setting="TIDEMARK_WRITER_METRICS_LISTEN")
     store = await asyncio.to_thread(open_store, settings, DiskStorage())
+    loop, stopping = asyncio.get_running_loop(), asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):  # before the bind, after which the writer counts as started
+        loop.add_signal_handler(number, _stop_once, loop, number, stopping)
     try:
-        server = WriterServer(settings, store, tls, guard)
+        server = WriterServer(settings, store, tls, guard, stopping)
         await server.bind_remoting()
     except (RuntimeError, OSError) as error:
         release_store(store)
         address = settings.writer_listen if isinstance(error, RuntimeError) else settings.writer_remoting_listen
         raise SystemExit(f"writer: cannot listen on {address}: {error}") from error
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, _stop_once, loop, number, server)
     await server.start()
     settle_memory()
     registry.register(server.metrics)
@@ -59,10 +59,10 @@ async def serve(settings: WriterSettings) -> int:
     return 1 if await server.run() is not None else 0
 
 
-def _stop_once(loop: asyncio.AbstractEventLoop, number: int, server: WriterServer) -> None:
+def _stop_once(loop: asyncio.AbstractEventLoop, number: int, stopping: asyncio.Event) -> None:
     """Stop in order; the same signal again ends the process at once."""
     loop.remove_signal_handler(number)
-    server.ask_to_stop()
+    stopping.set()
 
 
 def main() -> int:

@@ -44,18 +44,23 @@ class WriterServer:
 
     Raises RuntimeError if the address cannot be bound.
 
-    tls: None for plaintext. guard: None for no access control.
+    tls: None for plaintext. guard: None for no access control. stopping: ends `run` when set, as `ask_to_stop` does.
     """
 
     def __init__(
-        self, settings: WriterSettings, store: OpenStore, tls: Reloading | None = None, guard: Guard | None = None
+        self,
+        settings: WriterSettings,
+        store: OpenStore,
+        tls: Reloading | None = None,
+        guard: Guard | None = None,
+        stopping: asyncio.Event | None = None,
     ) -> None:
         self._settings = settings
         self._store = store
         self._tls = tls
         self.guard = guard or Guard(None, RateLimits(), None)
         self._following: list[asyncio.Task[None]] = []
-        self._stopping = asyncio.Event()
+        self._stopping = stopping or asyncio.Event()
         self._health = health_aio.HealthServicer()
         self._server = grpc.aio.server(
             interceptors=[

@@ -5,15 +5,18 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from tests.built_store import BuiltStore
+from tidemark.local.local_stack import free_port
 
 pytestmark = pytest.mark.integration
 
@@ -30,7 +33,7 @@ ENVIRONMENT = {
     "TIDEMARK_LOG_LEVEL": "info",
 }
 SIGNALS = [signal.SIGTERM, signal.SIGINT]
-Start = Callable[[str], "subprocess.Popen[str]"]
+Start = Callable[..., "subprocess.Popen[str]"]
 
 
 @pytest.fixture
@@ -42,11 +45,11 @@ def start(tmp_path: Path) -> Iterator[Start]:
     store.publish()
     started: list[subprocess.Popen[str]] = []
 
-    def run(service: str) -> subprocess.Popen[str]:
+    def run(service: str, **settings: str) -> subprocess.Popen[str]:
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("TIDEMARK_")}
         process = subprocess.Popen(
             [sys.executable, *COMMANDS[service]],
-            env={**inherited, **ENVIRONMENT, "TIDEMARK_STORE_ROOT": str(store.root)},
+            env={**inherited, **ENVIRONMENT, "TIDEMARK_STORE_ROOT": str(store.root), **settings},
             stderr=subprocess.PIPE,
             text=True,
         )
@@ -129,3 +132,20 @@ def test_signal_while_the_jvm_starts_ends_pipeline_and_jvm(start: Start, number:
     assert process.returncode == 0, said
     assert events(said).count("startup_interrupted") == 1, said
     wait_until(lambda: not any(Path(f"/proc/{java}").exists() for java in javas))
+
+
+def test_a_writer_stops_in_order_from_the_moment_in_which_its_port_is_open(start: Start) -> None:
+    """Whoever waits for the port may stop it at once, as `store hand-back` does, which needs an orderly stop."""
+    for _ in range(3):
+        port = free_port()
+        process = start("writer", TIDEMARK_WRITER_LISTEN=f"127.0.0.1:{port}")
+        wait_until(partial(listens, port))
+        process.send_signal(signal.SIGTERM)
+        _, errors = process.communicate(timeout=120)
+        assert process.returncode == 0
+        assert [json.loads(line)["event"] for line in errors.splitlines()][-1] == "writer_stopped"
+
+
+def listens(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
