@@ -34,8 +34,8 @@ def run(
 ) -> list[Violation]:
     """Soak a new store below *folder* for *seconds*, judge the clients' observations, and print counts by *say*.
 
-    faults: kill, pause and stop the processes. has_java: RocketMQ's Java client takes part; if it cannot be got, a
-    line tells the reason.
+    faults: kill, pause and stop the processes. has_java: RocketMQ's Java client takes part. Where it is not available,
+    the run continues without it and prints the reason.
     """
     choice = random.Random(seed)
     stack = Stack(folder, choice, seed)

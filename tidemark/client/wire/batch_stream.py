@@ -91,7 +91,7 @@ class BatchStream(ABC):
         finally:
             self._waiting_for_room -= 1
 
-    def _tell_room(self) -> None:
+    def _notify_room(self) -> None:
         """Wake the threads that wait for room, or until everything is answered. The caller holds the lock."""
         if self._waiting_for_room:
             self._room.notify_all()
@@ -136,20 +136,20 @@ class BatchStream(ABC):
             if not self._is_idle():
                 return False
             self._closing = True
-            self._tell_room()
+            self._notify_room()
             return True
 
     def close(self, deadline: float | None = None) -> None:
         """Wait for answers until *deadline* (default: for the timeout), and close the stream."""
         with self._lock:
             self._closing = True
-            self._tell_room()
+            self._notify_room()
         self.flush(self._timeout_s if deadline is None else max(0.0, deadline - time.monotonic()))
         with self._lock:
             self._closed = True
             left = self._pending.drain()
             self._sendable.notify_all()
-            self._tell_room()
+            self._notify_room()
         for pending in left:
             pending.future.set_exception(pending.expiry())
         self._end()
@@ -209,7 +209,7 @@ class BatchStream(ABC):
                 if outcome is not None:
                     outcomes.append(outcome)
             self._completing += len(outcomes)
-            self._tell_room()
+            self._notify_room()
             if self._pending.has_frame:
                 self._sendable.notify_all()
         self._complete(outcomes)
@@ -221,7 +221,7 @@ class BatchStream(ABC):
         if outcomes:
             with self._lock:
                 self._completing -= len(outcomes)
-                self._tell_room()
+                self._notify_room()
 
     def _appended(self, result: commit_log_pb2.AppendStreamResponse.Result) -> _Outcome | None:
         pending = self._pending.settle(result.correlation_id)

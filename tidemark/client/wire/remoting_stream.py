@@ -172,7 +172,7 @@ class RemotingStream(BatchStream):
 
     def _leave(self) -> None:
         """Let the stream's own thread read the answers to other callers' batches."""
-        if not len(self._pending):  # a batch that is added from now on finds that nobody reads
+        if not len(self._pending):  # the caller of a later batch reads, or wakes the thread
             return
         with self._lock:
             if len(self._pending):
@@ -263,7 +263,7 @@ class RemotingStream(BatchStream):
             delay_s = given / 1000 if isinstance(given, int) else None
             outcomes = [outcome for number in numbers if (outcome := self._refuse(number, error, delay_s)) is not None]
             self._completing += len(outcomes)
-            self._tell_room()
+            self._notify_room()
         self._complete(outcomes)
 
     # ── the connection ──────────────────────────────────────────────────────────────────────────────────────────────

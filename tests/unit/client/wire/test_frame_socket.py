@@ -112,7 +112,7 @@ def test_a_send_that_the_other_side_does_not_take_times_out(pair: Pair) -> None:
 
 @pytest.mark.parametrize("size", [1, 1_000, 300_000])
 def test_a_send_that_is_taken_now_does_not_wait(size: int) -> None:
-    """Until the kernel has no room; then not before the other side reads."""
+    """The kernel's room ends, and is there again when the other side has read."""
     with listening() as (server, address):
         near = FrameSocket.connect(address, Credentials(), is_tls=False, timeout_s=LONG_S)
         far, _ = server.accept()
