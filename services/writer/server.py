@@ -44,7 +44,7 @@ class WriterServer:
 
     Raises RuntimeError if the address cannot be bound.
 
-    tls: None for plaintext. guard: None for no access control. stopping: ends `run` when set, as `ask_to_stop` does.
+    tls: None for plaintext. guard: None for no access control. stopping: set it to end `run`.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class WriterServer:
         self._tls = tls
         self.guard = guard or Guard(None, RateLimits(), None)
         self._following: list[asyncio.Task[None]] = []
-        self._stopping = stopping or asyncio.Event()
+        self.stopping = stopping or asyncio.Event()
         self._health = health_aio.HealthServicer()
         self._server = grpc.aio.server(
             interceptors=[
@@ -80,7 +80,7 @@ class WriterServer:
             guard=self.guard,
             tls=tls,
             tracing=self._tracing,
-            on_failure=self._stopping.set,
+            on_failure=self.stopping.set,
         )
         self._add_services()
 
@@ -131,16 +131,12 @@ class WriterServer:
             term=self._store.term.number,
         )
 
-    def ask_to_stop(self) -> None:
-        """Make `run` stop the server."""
-        self._stopping.set()
-
     async def run(self) -> StoreError | None:
-        """Serve until `ask_to_stop` or a failure, then stop in order.
+        """Serve until `stopping` is set, also by a failure, then stop in order.
 
         Return the error with which the log failed; None after a clean stop.
         """
-        await self._stopping.wait()
+        await self.stopping.wait()
         await self._drain()
         await self._stop_parts()
         failure = self.parts.commit_log.failure

@@ -134,16 +134,17 @@ def test_signal_while_the_jvm_starts_ends_pipeline_and_jvm(start: Start, number:
     wait_until(lambda: not any(Path(f"/proc/{java}").exists() for java in javas))
 
 
-def test_a_writer_stops_in_order_from_the_moment_in_which_its_port_is_open(start: Start) -> None:
+@pytest.mark.parametrize("service", ["writer", "query"])
+def test_a_service_stops_in_order_from_the_moment_in_which_its_port_is_open(start: Start, service: str) -> None:
     """Whoever waits for the port may stop it at once, as `store hand-back` does, which needs an orderly stop."""
     for _ in range(3):
         port = free_port()
-        process = start("writer", TIDEMARK_WRITER_LISTEN=f"127.0.0.1:{port}")
+        process = start(service, **{f"TIDEMARK_{service.upper()}_LISTEN": f"127.0.0.1:{port}"})
         wait_until(partial(listens, port))
         process.send_signal(signal.SIGTERM)
         _, errors = process.communicate(timeout=120)
         assert process.returncode == 0
-        assert [json.loads(line)["event"] for line in errors.splitlines()][-1] == "writer_stopped"
+        assert [json.loads(line)["event"] for line in errors.splitlines()][-1] == f"{service}_stopped"
 
 
 def listens(port: int) -> bool:

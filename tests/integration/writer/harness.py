@@ -71,7 +71,7 @@ class RunningWriter:
     def stop(self) -> None:
         """Stop in order, or wait for the end of a failed one."""
         if self._thread.is_alive():
-            self._loop.call_soon_threadsafe(self._server.ask_to_stop)
+            self._loop.call_soon_threadsafe(self._server.stopping.set)
         self._thread.join(_TIMEOUT_S)
         assert not self._thread.is_alive(), "the writer did not stop"
         self.channel.close()

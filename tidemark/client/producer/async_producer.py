@@ -22,7 +22,11 @@ _T = TypeVar("_T")
 
 
 class AsyncProducer:
-    """A Producer for asyncio. No send blocks the event loop: one that would wait for anything does so in a thread."""
+    """A Producer for asyncio. No send blocks the event loop: one that would wait for anything does so in a thread.
+
+    Sends that run at the same time may be stored in any order, because one that waits is overtaken. A program that
+    needs an order must await each send.
+    """
 
     def __init__(self, writers: str | Sequence[str] | None = None, **options: Unpack[ProducerOptions]) -> None:
         self.producer = Producer(writers, **options)
