@@ -24,6 +24,7 @@ from tidemark.store.multi_path_mapped_file_queue import log_size_on_disk
 from tidemark.store.paths import StorePaths
 
 _POLL_S = 1.0
+_TRIES = 5  # the writer may deliver delayed messages while it runs, and these have to be built too
 
 
 class HandedBack(NamedTuple):
@@ -48,12 +49,17 @@ def hand_back(root: Path, *, on_step: Callable[[str], None] = lambda _: None) ->
     (paths.root / "logs").mkdir(exist_ok=True)
     on_step("recovering the log")
     _start_and_stop_writer(paths)
-    on_step("building the missing parts of queues and index")
-    _drain(paths)
-    on_step("marking the store as complete for the broker")
-    _start_and_stop_writer(paths)
-    if paths.abort.exists():
-        raise UnavailableError("the store was written to during the hand-back: try again", path=str(paths.root))
+    for _ in range(_TRIES):
+        on_step("building the missing parts of queues and index")
+        _drain(paths)
+        on_step("marking the store as complete for the broker")
+        _start_and_stop_writer(paths)
+        if not paths.abort.exists():
+            break
+    else:
+        raise UnavailableError(
+            f"the store was written to at each of {_TRIES} tries of the hand-back: try again", path=str(paths.root)
+        )
     checkpoint = Checkpoint.open_read_only(paths.checkpoint)
     end = checkpoint.committed_offset
     checkpoint.close()
