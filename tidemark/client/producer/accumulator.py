@@ -31,13 +31,11 @@ class Accumulation:
     hold_ms         longest time that a message waits for others; 1 to 30,000. At most half of the timeout is used
     hold_bytes      size at which a group is sent; up to 2 MiB. A larger message is sent alone
     total_bytes     limit of held and unanswered bytes; further sends wait
-    total_messages  limit of held and unanswered messages; further sends wait. RocketMQ has such a limit for async
-                    sends. Each message has a future of a dozen objects: with 32,768 of them, Python's garbage collector
-                    took as long as the rest of a send
+    total_messages  limit of held and unanswered messages; further sends wait, as RocketMQ's async sends do
     """
 
     hold_ms: float = 10.0
-    hold_bytes: int = 32 << 10
+    hold_bytes: int = 128 << 10
     total_bytes: int = 32 << 20
     total_messages: int = 1024
 

@@ -72,24 +72,26 @@ class GatheredMessages:
 
     def singles(self) -> list[tuple[SharedFuture[SendResult], Outgoing]]:
         """Return the messages of a refused batch as batches of one."""
-        parts = zip(self.answers.futures, self._elements, self._ids, strict=True)
+        parts = zip(self.answers.futures(), self._elements, self._ids, strict=True)
         return [(future, self._outgoing([element], name)) for future, element, name in parts]
 
     def complete(self, batch: SendResult) -> None:
         """Give each message its own result, derived from the result of the batch."""
-        raw = batch.raw_physical_offsets
+        names, raw = self._ids, batch.raw_physical_offsets
         step = 8 if len(raw) > 8 else 0  # an inner batch is a single record
-        self.answers.set_results(
-            batch._replace(
+
+        def result_of(number: int) -> SendResult:
+            place = raw[step * number : step * number + 8]
+            return batch._replace(
                 queue_offset=batch.queue_offset + number,
                 count=1,
-                physical_offset=int.from_bytes(raw[step * number : step * number + 8], "big"),
-                request_id=name,
-                raw_physical_offsets=raw[step * number : step * number + 8],
-                message_ids=(name,),
+                physical_offset=int.from_bytes(place, "big"),
+                request_id=names[number],
+                raw_physical_offsets=place,
+                message_ids=(names[number],),
             )
-            for number, name in enumerate(self._ids)
-        )
+
+        self.answers.set_results(result_of)
 
     def _outgoing(self, elements: list[Element], request_id: str) -> Outgoing:
         request = commit_log_pb2.AppendBatchRequest(

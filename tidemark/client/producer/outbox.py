@@ -122,9 +122,7 @@ class Outbox:
 
     def _may_gather(self, message: Message, element: Element, options: SendOptions) -> bool:
         return (
-            options.get("request_id") is None
-            and options.get("expected_next_offset") is None
-            and not options.get("reconsume_times")
+            not (options and _is_alone(options))
             and not is_delayed(message)
             and not message.topic.startswith(RETRY_PREFIX)
             and not self._compresses(element)
@@ -152,6 +150,9 @@ class Outbox:
 
     def _queue_of(self, message: Message, options: PlaceOptions | SendOptions) -> MessageQueue | None:
         """Return the queue that *message* must go to; None if any queue is allowed."""
+        if not options and not message.keys:
+            self._writers.look()
+            return None
         queue = self._placed(message.topic, options)
         selector = options.get("selector")
         if selector is not None:
@@ -166,3 +167,12 @@ class Outbox:
         self._writers.look()
         queue_id = options.get("queue_id")
         return self._choice.named(topic, queue_id) if isinstance(queue_id, int) else queue_id
+
+
+def _is_alone(options: SendOptions) -> bool:
+    """Return True if *options* have a condition or an identity, which a batch has as a whole."""
+    return (
+        options.get("request_id") is not None
+        or options.get("expected_next_offset") is not None
+        or bool(options.get("reconsume_times"))
+    )

@@ -1,64 +1,117 @@
-"""SharedFuture: futures that are completed together and share one condition.
+"""SharedFuture: futures of one batch, which share their state.
 
-A `concurrent.futures.Future` consists of a dozen objects, most of them its condition's. With a thousand pending ones,
-Python's garbage collector takes as long for them as everything else that a small send costs.
+A `concurrent.futures.Future` consists of a dozen objects, and to complete it takes as long as a third of a small send.
+Of these futures each is two references; all are completed at once, and a result is made when the program asks for it.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
-from concurrent.futures import Future
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future, InvalidStateError
 from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
 _PENDING, _FINISHED = "PENDING", "FINISHED"  # as concurrent.futures spells them
 
 
+class _Observers(Generic[T]):
+    """Who is told when a future is done."""
+
+    def __init__(self, future: SharedFuture[T]) -> None:
+        self.future = future
+        self.waiters: list[Any] = []  # of concurrent.futures.wait and as_completed
+        self.callbacks: list[Any] = []
+
+
 class Completion(Generic[T]):
-    """Futures with one condition, which are completed all at once."""
+    """Futures that are numbered from 0, in the order of their creation, and completed together."""
 
     def __init__(self) -> None:
-        self._condition = threading.Condition()
-        self.futures: list[SharedFuture[T]] = []
+        self.condition = threading.Condition()
+        self._count = 0
+        self._result_of: Callable[[int], T] | None = None
+        self._error: BaseException | None = None
+        self._own: dict[int, Future[T]] = {}  # outcomes of the futures that were completed one by one
+        self._observers: dict[int, _Observers[T]] = {}  # few programs have any
 
     def new(self) -> SharedFuture[T]:
         """Add and return a future."""
-        future: SharedFuture[T] = SharedFuture(self._condition)
-        self.futures.append(future)
-        return future
+        self._count += 1
+        return SharedFuture(self, self._count - 1)
 
-    def set_results(self, results: Iterable[T]) -> None:
-        """Complete the futures, in the order of their creation. A waiter is woken once, when all are done."""
-        self._complete(zip(self.futures, results, strict=True))
+    def futures(self) -> list[SharedFuture[T]]:
+        """Return the futures, as new objects with the same state."""
+        return [SharedFuture(self, number) for number in range(self._count)]
+
+    def set_results(self, result_of: Callable[[int], T]) -> None:
+        """Complete the futures; *result_of* returns the result of a future by its number, at any time.
+
+        A waiter is woken once, when all are done.
+        """
+        with self.condition:
+            self._result_of = result_of
+        self._tell(self._observers.values())
 
     def set_exception(self, error: BaseException) -> None:
         """Fail all futures."""
-        self._complete((future, error) for future in self.futures)
+        with self.condition:
+            self._error = error
+        self._tell(self._observers.values())
 
-    def _complete(self, outcomes: Iterable[tuple[SharedFuture[T], T | BaseException]]) -> None:
-        with self._condition:
-            for future, outcome in outcomes:
-                future.finish(outcome)
-            self._condition.notify_all()
-        for future in self.futures:
-            future.call_back()
+    def complete_one(self, number: int, outcome: Future[T]) -> None:
+        """Complete one future as *outcome* was. Raises InvalidStateError if it is done."""
+        with self.condition:
+            if self.is_done(number):
+                raise InvalidStateError("the future is done")
+            self._own[number] = outcome
+        self._tell([self._observers[number]] if number in self._observers else [])
+
+    def _tell(self, observers: Iterable[_Observers[T]]) -> None:
+        """Wake waiters and call callbacks. Nothing is added to *observers*: the futures are done."""
+        with self.condition:
+            told = list(observers)
+            for one in told:
+                failed = one.future.exception(0) is not None
+                for waiter in one.waiters:
+                    waiter.add_exception(one.future) if failed else waiter.add_result(one.future)
+            self.condition.notify_all()
+        for one in told:
+            one.future._invoke_callbacks()  # type: ignore[attr-defined]
+
+    def is_done(self, number: int) -> bool:
+        """Return True if the future has its result or exception."""
+        return self._result_of is not None or self._error is not None or number in self._own
+
+    def result(self, number: int) -> T | None:
+        """Return the result of a future; None if it has none."""
+        if number in self._own:
+            return None if self._own[number].exception() is not None else self._own[number].result()
+        return None if self._result_of is None else self._result_of(number)
+
+    def exception(self, number: int) -> BaseException | None:
+        """Return the exception of a future; None if it has none."""
+        return self._own[number].exception() if number in self._own else self._error
+
+    def observers(self, future: SharedFuture[T], number: int) -> _Observers[T]:
+        """Return who is told of *future*. The caller holds the condition."""
+        return self._observers.setdefault(number, _Observers(future))
 
 
 class SharedFuture(Future[T]):
-    """A Future that cannot be cancelled: marking each one as running would cost as much as completing it.
+    """A Future that cannot be cancelled: its message is in flight.
 
     It has the fields of `concurrent.futures.Future`, so that `wait`, `as_completed` and asyncio accept it. Because the
     condition is shared, a woken waiter must check whether its own future is done.
     """
 
-    def __init__(self, condition: threading.Condition) -> None:  # no super().__init__: it would create a condition
-        self._condition = condition
-        self._state = _PENDING
-        self._result: T | None = None
-        self._exception: BaseException | None = None
-        self._waiters: list[Any] = []
-        self._done_callbacks: list[Any] = []
+    def __init__(self, completion: Completion[T], number: int) -> None:  # no super().__init__: it would create fields
+        self._completion = completion
+        self._number = number
+
+    def done(self) -> bool:
+        """Return True if the future has its result or exception."""
+        return self._completion.is_done(self._number)
 
     def cancel(self) -> bool:
         """Return False: the message is in flight."""
@@ -72,26 +125,49 @@ class SharedFuture(Future[T]):
     def exception(self, timeout: float | None = None) -> BaseException | None:
         """Return the exception, as `Future.exception` does."""
         self._wait(timeout)
-        return super().exception(0)
+        return self._completion.exception(self._number)
 
     def _wait(self, timeout: float | None) -> None:
-        if self._state == _FINISHED:
+        if self.done():
             return
-        with self._condition:
-            if not self._condition.wait_for(lambda: self._state == _FINISHED, timeout):
+        with self._completion.condition:
+            if not self._completion.condition.wait_for(self.done, timeout):
                 raise TimeoutError
 
-    def finish(self, outcome: T | BaseException) -> None:
-        """Set the outcome without waking waiters or calling callbacks. The caller holds the condition."""
-        if isinstance(outcome, BaseException):
-            self._exception = outcome
-        else:
-            self._result = outcome
-        self._state = _FINISHED
-        for waiter in self._waiters:
-            waiter.add_exception(self) if self._exception is not None else waiter.add_result(self)
+    def set_result(self, result: T) -> None:
+        """Complete this future alone. Raises InvalidStateError if it is done."""
+        outcome: Future[T] = Future()
+        outcome.set_result(result)
+        self._completion.complete_one(self._number, outcome)
 
-    def call_back(self) -> None:
-        """Call the callbacks. The caller does not hold the condition."""
-        if self._done_callbacks:
-            self._invoke_callbacks()  # type: ignore[attr-defined]
+    def set_exception(self, exception: BaseException | None) -> None:
+        """Fail this future alone. Raises InvalidStateError if it is done."""
+        outcome: Future[T] = Future()
+        outcome.set_exception(exception)
+        self._completion.complete_one(self._number, outcome)
+
+    # The fields of concurrent.futures.Future, as that module and asyncio read them.
+
+    @property
+    def _condition(self) -> threading.Condition:  # type: ignore[override]
+        return self._completion.condition
+
+    @property
+    def _state(self) -> str:  # type: ignore[override]
+        return _FINISHED if self.done() else _PENDING
+
+    @property
+    def _result(self) -> T | None:  # type: ignore[override]
+        return self._completion.result(self._number)
+
+    @property
+    def _exception(self) -> BaseException | None:  # type: ignore[override]
+        return self._completion.exception(self._number)
+
+    @property
+    def _waiters(self) -> list[Any]:  # type: ignore[override]
+        return self._completion.observers(self, self._number).waiters
+
+    @property
+    def _done_callbacks(self) -> list[Any]:
+        return self._completion.observers(self, self._number).callbacks

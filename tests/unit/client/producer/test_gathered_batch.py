@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from typing import cast
-
 from tests.unit.client.received_messages import ORDERS
 from tidemark.client import SendResult, SendStatus
 from tidemark.client.message_queue import MessageQueue
@@ -111,6 +109,8 @@ def test_the_messages_of_a_refused_batch_are_sent_singly_with_the_same_keys() ->
     futures = [add(made, body) for body in (b"a", b"b")]
     keys = keys_of(made.outgoing(UniqueKeys()).packed)
     singles = made.singles()
-    assert [future for future, _ in singles] == cast(list[object], futures)
+    for number, (future, _) in enumerate(singles):
+        future.set_result(result(1, [100 * number]))
+    assert [future.result(0).physical_offset for future in futures] == [0, 100]
     assert [keys_of(outgoing.packed) for _, outgoing in singles] == [[keys[0]], [keys[1]]]
     assert [(outgoing.request.request_id, outgoing.count) for _, outgoing in singles] == [(keys[0], 1), (keys[1], 1)]
