@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 from tidemark.client.consumer.group_member import GroupMember
 from tidemark.client.consumer.handout import Handout
 from tidemark.client.consumer.offset_committer import OffsetCommitter
-from tidemark.client.consumer.open_page_source import PullSource
+from tidemark.client.consumer.open_page_source import DEFAULT_LIMITS, PullSource
 from tidemark.client.consumer.page_buffer import OutOfRange, PageBuffer
 from tidemark.client.consumer.queue_assignment import AllQueues, NamedQueues, QueueAssignment
 from tidemark.client.consumer.queue_cursor import Cursors
@@ -86,6 +86,9 @@ class Consumer:
     on_revoked             called once with the queues that move to another member, while they can still be committed.
                            If it raises, so does `poll`, and the queues are released. Not called for queues that already
                            belong to another member
+    max_messages           limit of a pull, and default of `poll`: 500; for tables 8,192
+    max_bytes              limit of a pull, in bytes of stored records: 1 MiB; for tables 4 MiB. The first message is
+                           returned whatever its size
     session_timeout_s      the group removes a member from which the service got no request for this long
     max_poll_interval_s    the group removes a member that did not call `poll` for this long
     timeout_s              limit for each wait on the network
@@ -113,7 +116,7 @@ class Consumer:
         out_of_range: OutOfRange = "error",
         on_assigned: Callable[[Consumer, frozenset[TopicQueue]], None] | None = None,
         on_revoked: Callable[[Consumer, frozenset[TopicQueue]], None] | None = None,
-        max_messages: int = 500,
+        max_messages: int | None = None,
         max_bytes: int | None = None,
         strategy: Literal["averagely", "consistent_hash"] = "averagely",
         session_timeout_s: float | None = None,
@@ -127,7 +130,7 @@ class Consumer:
         self._query = Query(url, timeout_s=timeout_s, credentials=credentials)
         self._where = where
         self._on_assigned, self._on_revoked = on_assigned, on_revoked
-        self._max_messages = max_messages
+        self._max_messages = DEFAULT_LIMITS.max_messages if max_messages is None else max_messages
         self._handling: Handling | None = None
         self._is_closed = False
         self._process = OwnProcess("Consumer")

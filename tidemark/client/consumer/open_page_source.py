@@ -11,6 +11,7 @@ from tidemark.client.consumer.long_poller import Fetcher
 from tidemark.client.consumer.page_source import Pulls
 from tidemark.client.consumer.remoting_pulls import CONNECT_TIMEOUT_S, PullLimits, RemotingPulls
 from tidemark.client.received_message import JSON, TopicQueue
+from tidemark.client.rest.page import ARROW
 from tidemark.client.rest.query import Query
 from tidemark.client.wire.frame_socket import FrameSocket
 from tidemark.client.wire.wire import Wire, may_use
@@ -18,41 +19,52 @@ from tidemark.errors import StoreError
 from tidemark.tls.credentials import Credentials
 
 _LONG_POLL_MS = 15_000
-_MAX_BYTES = 1 << 20  # the service's default
+DEFAULT_LIMITS = PullLimits(max_messages=500, max_bytes=1 << 20)
+DEFAULT_TABLE_LIMITS = PullLimits(max_messages=8192, max_bytes=4 << 20)  # as much as the service makes without a thread
 
 
 @dataclass(frozen=True)
 class PullSource:
     """Source and limits of pulls.
 
-    store   a directory on this host, read instead of the service at *url*
-    tag     one tag or several; None for all messages
-    wire    remoting: pull messages in remoting frames if the service offers them; grpc: by HTTP only
-    topics  topics to which *tag* applies. Messages of other topics are retries, which have passed the filter before or
-            belong to other members of the group
+    store         a directory on this host, read instead of the service at *url*
+    tag           one tag or several; None for all messages
+    max_messages  limit of a page. None: `DEFAULT_LIMITS`, for tables `DEFAULT_TABLE_LIMITS`
+    max_bytes     limit of a page's stored records; None: as for max_messages
+    wire          remoting: pull messages in remoting frames if the service offers them; grpc: by HTTP only
+    topics        topics to which *tag* applies. Messages of other topics are retries, which have passed the filter
+                  before or belong to other members of the group
     """
 
     url: str
     store: str | Path | None
     tag: str | Sequence[str] | None
-    max_messages: int
+    max_messages: int | None
     max_bytes: int | None
     timeout_s: float
     credentials: Credentials | None
     topics: frozenset[str]
     wire: Wire = "remoting"
 
+    def limits(self, accept: str) -> PullLimits:
+        """Return the limits of a page in the form *accept*."""
+        usual = DEFAULT_TABLE_LIMITS if accept == ARROW else DEFAULT_LIMITS
+        return PullLimits(
+            usual.max_messages if self.max_messages is None else self.max_messages,
+            usual.max_bytes if self.max_bytes is None else self.max_bytes,
+        )
+
     def open(self, accept: str) -> Pulls:
         """Open pulls with answers in the form *accept*."""
+        limits = self.limits(accept)
         if self.store is None:
-            pulls = self._open_remoting() if accept == JSON and self.wire == "remoting" else None
+            pulls = self._open_remoting(limits) if accept == JSON and self.wire == "remoting" else None
             if pulls is not None:
                 return pulls
-            limits = {"max_messages": self.max_messages, "max_bytes": self.max_bytes}
             return Fetcher(
                 self.url,
                 accept=accept,
-                parameters={**limits, "tag": self.tag, "wait_ms": _LONG_POLL_MS},
+                parameters={**limits._asdict(), "tag": self.tag, "wait_ms": _LONG_POLL_MS},
                 timeout_s=self.timeout_s,
                 credentials=self.credentials,
                 tagged_topics=self.topics,
@@ -61,8 +73,8 @@ class PullSource:
 
         return FilePulls(
             Path(self.store),
-            max_messages=self.max_messages,
-            max_bytes=self.max_bytes or _MAX_BYTES,
+            max_messages=limits.max_messages,
+            max_bytes=limits.max_bytes,
             tags=self._tags,
             tagged_topics=self.topics,
         )
@@ -71,7 +83,7 @@ class PullSource:
     def _tags(self) -> list[str]:
         return [self.tag] if isinstance(self.tag, str) else list(self.tag or ())
 
-    def _open_remoting(self) -> Pulls | None:
+    def _open_remoting(self, limits: PullLimits) -> Pulls | None:
         """Return pulls in remoting frames; None if the service does not offer them, or not at an address in reach."""
         credentials = self.credentials or Credentials.from_environment()
         is_tls = self.url.startswith("https:")
@@ -89,7 +101,7 @@ class PullSource:
             address,
             is_tls=is_tls,
             credentials=credentials,
-            limits=PullLimits(self.max_messages, self.max_bytes or _MAX_BYTES),
+            limits=limits,
             tags=self._tags,
             tagged_topics=self.topics,
             connection=connection,

@@ -13,6 +13,7 @@ from tests.unit.client.fake_service import serving
 from tests.unit.client.received_messages import ORDERS
 from tidemark.client.consumer.open_page_source import PullSource
 from tidemark.client.received_message import JSON, TopicQueue
+from tidemark.client.rest.page import ARROW
 from tidemark.client.rest.query import Query
 from tidemark.errors import TopicNotFoundError
 from tidemark.tls.credentials import Credentials
@@ -73,17 +74,24 @@ def test_a_store_is_read_within_the_limits(store: BuiltStore) -> None:
 
 
 def test_the_service_is_asked_with_the_limits_and_tags_that_were_given() -> None:
-    """Each request waits for messages; an absent limit is the service's own."""
+    """Each request waits for messages."""
     with serving() as service:
         service.add(ORDERS, b"x")
         service.add(RETRIES, b"again")
         assert bodies(source(url=service.url, tag=["a", "b"], max_messages=7)) == [b"x"]
-        assert bodies(source(url=service.url, tag="a", max_bytes=99), RETRIES) == [b"again"]
+        assert bodies(source(url=service.url, tag="a", max_messages=None, max_bytes=99), RETRIES) == [b"again"]
         first, second = (request.parameters for request in service.requests if request.path != "/v1/watermark")
     assert (first["max_messages"], first["tag"], first["wait_ms"]) == (["7"], ["a", "b"], ["15000"])
-    assert "max_bytes" not in first
-    assert second["max_bytes"] == ["99"]
+    assert (second["max_messages"], second["max_bytes"]) == (["500"], ["99"])
     assert "tag" not in second, "retried messages have passed the filter before"
+
+
+def test_a_table_has_more_messages_than_a_poll() -> None:
+    """A page of a table costs the service about as much as hundreds of messages."""
+    pulled = source(max_messages=None)
+    assert pulled.limits(JSON) == (500, 1 << 20)
+    assert pulled.limits(ARROW) == (8192, 4 << 20)
+    assert source(max_messages=7, max_bytes=99).limits(ARROW) == (7, 99)
 
 
 def test_the_bounds_of_a_queue_are_those_of_the_visible_messages(store: BuiltStore) -> None:
