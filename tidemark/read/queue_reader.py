@@ -122,7 +122,8 @@ class QueueReader:
             UnitsGoneError: a file has expired meanwhile.
         """
         last = self._last
-        if last is not None and last[0] is watermark and last[1] == log_min and last[2] is tombstone:
+        is_same = last is not None and last[0] is watermark and last[1] == log_min and last[2] is tombstone
+        if last is not None and is_same and self.run.has_seen(watermark):
             return last[3]  # many requests may wait for messages of this queue: one of them looks at each watermark
         bounds = self._held(self._bounds(watermark, log_min, tombstone), watermark)
         self._last = watermark, log_min, tombstone, bounds

@@ -148,6 +148,10 @@ class UnitRun:
         """True if the visible end was found before; then only new units are read to find it again."""
         return self._end > 0
 
+    def has_seen(self, watermark: Watermark) -> bool:
+        """Return True if the last call of `visible` was for this watermark, and nothing is known to have changed."""
+        return self._seen == (watermark.term, watermark.physical_offset)
+
     def visible(self, watermark: Watermark, *, log_min: int) -> VisibleUnits:
         """Return the units of records in the log below *watermark*.
 

@@ -45,6 +45,7 @@ class WatermarkReader:
         self._marks_inode: int | None = None
         self._checkpoint: Checkpoint | None = None
         self._checkpoint_inode: int | None = None
+        self._last = Watermark(0, 0, 0, 0)
         with contextlib.suppress(CorruptStoreError):  # treated as not indexed until the pipeline replaces the file
             self.refresh()
 
@@ -92,7 +93,7 @@ class WatermarkReader:
         return self._checkpoint.get(Field.PHYSIC_MESSAGE_TIMESTAMP) or None
 
     def read(self) -> Watermark:
-        """Return the current state.
+        """Return the current state; the same object as before if nothing has changed.
 
         The committed offset is read first, so that lag 0 means that all of it is visible.
         """
@@ -105,7 +106,10 @@ class WatermarkReader:
         term = terms[-1] if terms else NO_TERM
         visible = clamp(visible, of_term=marks_term, terms=terms)
         committed = committed if self._has_committed(term) else 0
-        return Watermark(term.number, visible, published_ms, max(committed, visible))
+        seen = Watermark(term.number, visible, published_ms, max(committed, visible))
+        if seen != self._last:
+            self._last = seen
+        return self._last
 
     def _marked(self) -> tuple[int, int, int]:
         """Return term, watermark and its time.

@@ -12,6 +12,7 @@ import os
 import platform
 import sys
 import time
+from collections.abc import Callable
 
 _FUTEX_WAIT, _FUTEX_WAKE = 0, 1
 _SYSCALL_NUMBERS = {"x86_64": 202, "aarch64": 98}
@@ -23,13 +24,23 @@ class _Timespec(ctypes.Structure):
     _fields_ = (("seconds", ctypes.c_long), ("nanoseconds", ctypes.c_long))
 
 
-def _load() -> tuple[object, int] | None:
+def _load() -> tuple[Callable[..., int], int] | None:
     number = _SYSCALL_NUMBERS.get(platform.machine())
     if sys.platform != "linux" or number is None or os.environ.get("TIDEMARK_NO_FUTEX"):
         return None
     library = ctypes.CDLL(None, use_errno=True)
-    library.syscall.restype = ctypes.c_long
-    return library.syscall, number
+    call = library.syscall
+    call.restype = ctypes.c_long
+    call.argtypes = (  # number, address, operation, value, timeout, and two that are not used
+        ctypes.c_long,
+        ctypes.c_void_p,
+        ctypes.c_int,
+        ctypes.c_uint,
+        ctypes.c_void_p,
+        ctypes.c_void_p,
+        ctypes.c_int,
+    )
+    return call, number
 
 
 _FUTEX = _load()
@@ -39,9 +50,7 @@ def wake(address: int | None) -> None:
     """Wake all threads that wait on the 4-byte word at *address*, in any process."""
     if _FUTEX is not None and address is not None:
         call, number = _FUTEX
-        call(  # type: ignore[operator]
-            ctypes.c_long(number), ctypes.c_void_p(address), ctypes.c_int(_FUTEX_WAKE), ctypes.c_int(_EVERYBODY), None
-        )
+        call(number, address, _FUTEX_WAKE, _EVERYBODY, None, None, 0)
 
 
 def wait(address: int | None, seen: int, timeout_s: float) -> None:
@@ -52,15 +61,7 @@ def wait(address: int | None, seen: int, timeout_s: float) -> None:
         return
     call, number = _FUTEX
     limit = _Timespec(int(timeout_s), int((timeout_s % 1) * 1e9))
-    result = call(  # type: ignore[operator]
-        ctypes.c_long(number),
-        ctypes.c_void_p(address),
-        ctypes.c_int(_FUTEX_WAIT),
-        ctypes.c_uint(seen & 0xFFFFFFFF),
-        ctypes.byref(limit),
-        None,
-        0,
-    )
+    result = call(number, address, _FUTEX_WAIT, seen & 0xFFFFFFFF, ctypes.byref(limit), None, 0)
     if result == -1 and ctypes.get_errno() not in (0, 4, 11, 110):  # success, EINTR, EAGAIN, ETIMEDOUT
         time.sleep(min(timeout_s, _POLL_S))
 

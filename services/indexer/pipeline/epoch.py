@@ -153,7 +153,8 @@ class _Epoch:
                 ending = True
                 for builder in self._builders:
                     builder.catch_up()
-            adopted = [builder.adopt_term() for builder in self._builders]
+            term = self._committed.term()
+            adopted = [builder.adopt_term(term) for builder in self._builders]
             if any(adopted):
                 continue
             self._committed.wait(committed, self._pause_s(committed, ending=ending))

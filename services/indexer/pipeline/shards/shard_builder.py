@@ -117,7 +117,7 @@ class ShardBuilder:
         if self._hand_over.was_taken:
             self._shard.disown()
         self.position = self._shard.begin(visible, intended=intended)
-        if self._is_new_term():
+        if self._is_new(self._committed.term()):
             self._adopt_term()
         self._progress.term = self._marks.shard_term(self._number)
         self._progress.start_offset = self.position
@@ -206,17 +206,17 @@ class ShardBuilder:
         self._begun.raise_failure()
         self._progress.expired_files += self._expiry.look(self._lock)
 
-    def adopt_term(self) -> bool:
+    def adopt_term(self, current: Term) -> bool:
         """Return True if the writer began a new term; first drop everything that it cut, before more is built."""
-        if not self._is_new_term():
+        if not self._is_new(current):
             return False
         self._adopt_term()
         self._progress.term = self._marks.shard_term(self._number)
         self._begin_rebuild()
         return True
 
-    def _is_new_term(self) -> bool:
-        return self._committed.term().number > self._marks.shard_term(self._number)
+    def _is_new(self, term: Term) -> bool:
+        return term.number > self._marks.shard_term(self._number)
 
     def _adopt_term(self) -> None:
         self._wait_for_predecessor()

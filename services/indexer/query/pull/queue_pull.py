@@ -31,6 +31,14 @@ class StoreMoment(NamedTuple):
     log_min: int
 
 
+class _QueueMoment(NamedTuple):
+    """The queue and its topic's tombstone at a moment of the store."""
+
+    queue: QueueReader
+    store: StoreMoment
+    tombstone: Tombstone | None
+
+
 class QueuePull:
     """A pull from one queue. offset: a queue offset, earliest or latest."""
 
@@ -44,8 +52,8 @@ class QueuePull:
         self.limits = limits
         self.cursor = 0
         self._requested: int | None = None
-        self._seen: StoreMoment | None = None  # read by a check just before, for the next look
-        self._known: tuple[tuple[QueueReader, Watermark, Tombstone | None], QueueBounds] | None = None  # last look
+        self._seen: _QueueMoment | None = None  # read by a check just before, for the next look
+        self._units_end: int | None = None  # at the last look or check
 
     def look(self, now: StoreMoment | None = None) -> Pulled:
         """Read the messages at the cursor.
@@ -57,10 +65,11 @@ class QueuePull:
             TopicNotFoundError, QueueIllegalError: there is no such topic or queue.
             UnitsGoneError: log files have expired since *now*.
         """
-        self._queue = self._store.queue(self.topic, self.queue_id)
-        watermark, log_min = now or self._seen or StoreMoment(self._store.watermark(), self._store.log_min)
-        self._seen = None
-        bounds = self._bounds(self._queue, watermark, log_min)
+        seen, self._seen = self._seen, None
+        if now is not None or seen is None:
+            seen = self._moment(self._store.queue(self.topic, self.queue_id), now or self._now())
+        self._queue, (watermark, log_min) = seen.queue, seen.store
+        bounds = self._bounds(seen)
         requested = self._resolve_offset(bounds)
         asked = PullRequest(
             self.cursor,
@@ -105,7 +114,7 @@ class QueuePull:
     @property
     def ahead(self) -> float:
         """Number of messages between the cursor and the queue's last known end; infinite before the first look."""
-        return math.inf if self._known is None else self._known[1].units_end - self.cursor
+        return math.inf if self._units_end is None else self._units_end - self.cursor
 
     def is_at_known_end(self) -> bool:
         """Return True if the cursor is at the queue's end and the end is known, so that a look needs no thread."""
@@ -114,8 +123,8 @@ class QueuePull:
         queue = self._store.known_queue(self.topic, self.queue_id)
         if queue is None or not queue.run.is_known:
             return False
-        self._seen = StoreMoment(self._store.watermark(), self._store.log_min)
-        end = self._bounds(queue, *self._seen).units_end
+        self._seen = self._moment(queue, self._now())
+        end = self._bounds(self._seen).units_end
         return self._offset == "latest" or int(self._offset) >= end
 
     def has_grown(self, now: StoreMoment) -> bool:
@@ -124,17 +133,20 @@ class QueuePull:
         Raises:
             TopicNotFoundError, QueueIllegalError: the topic was deleted, or created again without this queue.
         """
-        self._seen = now
-        self._queue = self._store.queue(self.topic, self.queue_id)
-        return self._bounds(self._queue, *now).units_end > self.cursor
+        self._seen = self._moment(self._store.queue(self.topic, self.queue_id), now)
+        return self._bounds(self._seen).units_end > self.cursor
 
-    def _bounds(self, queue: QueueReader, watermark: Watermark, log_min: int) -> QueueBounds:
-        """Return the readable bounds, cached until the watermark or the topic's tombstone changes."""
-        tombstone = self._store.tombstone(self.topic)
-        seen = queue, watermark, tombstone
-        if self._known is None or any(old is not new for old, new in zip(self._known[0], seen, strict=True)):
-            self._known = seen, queue.bounds(watermark, log_min=log_min, tombstone=tombstone)
-        return self._known[1]
+    def _now(self) -> StoreMoment:
+        return StoreMoment(self._store.watermark(), self._store.log_min)
+
+    def _moment(self, queue: QueueReader, now: StoreMoment) -> _QueueMoment:
+        return _QueueMoment(queue, now, self._store.tombstone(self.topic))
+
+    def _bounds(self, moment: _QueueMoment) -> QueueBounds:
+        watermark, log_min = moment.store
+        bounds = moment.queue.bounds(watermark, log_min=log_min, tombstone=moment.tombstone)
+        self._units_end = bounds.units_end
+        return bounds
 
     def _resolve_offset(self, bounds: QueueBounds) -> int:
         """Return the requested offset as a number; `earliest` follows the queue's minimum while the request waits."""

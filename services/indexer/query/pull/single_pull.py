@@ -17,8 +17,11 @@ from .queue_pull import QueuePull, StoreMoment
 
 A = TypeVar("A")
 Ready = Callable[[Watermark], bool]
-Wait = Callable[[Ready, float], Awaitable[bool]]
-"""Waits until Ready returns True or until a monotonic time; returns True if the caller should read again."""
+Wait = Callable[[Ready, float, Watermark], Awaitable[bool]]
+"""Waits until Ready returns True or until a monotonic time; returns True if the caller should read again.
+
+The last argument is the watermark of the last read.
+"""
 _MOST_RECORDS_BYTES, _MOST_COLUMNS_BYTES = 8 << 20, 4 << 20
 
 
@@ -63,7 +66,7 @@ class Puller:
             self._pull.cursor = seen.result.next_offset
             last = time.monotonic() >= deadline
             if self._pull.cursor >= seen.result.bounds.units_end:
-                last = not await self._wait(self._has_grown, deadline)
+                last = not await self._wait(self._has_grown, deadline, seen.watermark)
             seen = await self._look_where_it_costs_least(functools.partial(look, last=last))
         return seen[0]
 

@@ -23,6 +23,7 @@ from tidemark.errors import (
 )
 from tidemark.read.pull import PullStatus
 from tidemark.read.tag_filter import TagFilter
+from tidemark.read.watermark import Watermark
 from tidemark.remoting.codes import RequestCode, ResponseCode
 from tidemark.remoting.frame import Buffer
 from tidemark.remoting.heartbeats import SubscriptionData
@@ -169,10 +170,12 @@ class PullRequests:
         if turn is None:
             turn = self._turns[connection] = asyncio.Semaphore(_READS_AT_ONCE)
 
-        async def wait(ready: Ready, deadline: float) -> bool:
+        async def wait(ready: Ready, deadline: float, seen: Watermark) -> bool:
             turn.release()
             try:
-                should_read = await state.watcher.wait(ready, deadline - time.monotonic(), client=connection.address)
+                should_read = await state.watcher.wait(
+                    ready, deadline - time.monotonic(), client=connection.address, seen=seen
+                )
             finally:
                 await turn.acquire()
             await _room(connection)

@@ -89,21 +89,28 @@ class WatermarkWatcher:
             self._watch.close()
             self._watch = None
 
-    async def wait_for_request(self, request: Request, ready: Ready, deadline: float) -> bool:
-        """Wait until *ready*, *deadline* (monotonic) or a disconnect; return True if the caller should read again."""
+    async def wait_for_request(
+        self, request: Request, ready: Ready, deadline: float, seen: Watermark | None = None
+    ) -> bool:
+        """Wait until *ready*, *deadline* (monotonic) or a disconnect; return True if the caller should read again.
+
+        Args:
+            seen: as for `wait`.
+        """
         client = "" if request.client is None else request.client.host
         while (left := deadline - time.monotonic()) > 0:
-            if await self.wait(ready, min(left, _DISCONNECT_CHECK_S), client=client):
+            if await self.wait(ready, min(left, _DISCONNECT_CHECK_S), client=client, seen=seen):
                 return True
             if self.is_stopped or await request.is_disconnected():
                 return False
         return False
 
-    async def wait(self, ready: Ready, timeout_s: float, *, client: str = "") -> bool:
+    async def wait(self, ready: Ready, timeout_s: float, *, client: str = "", seen: Watermark | None = None) -> bool:
         """Wait until *ready* returns True for the watermark, at most *timeout_s*.
 
         Args:
             client: the client's address.
+            seen: a watermark for which the caller has just found that it is not ready.
 
         Returns:
             True if it is ready or the service stops during the wait; False after the timeout or a stop before.
@@ -121,7 +128,8 @@ class WatermarkWatcher:
             self._arm()
         timeout = self._loop.call_later(timeout_s, waiter.end, False)
         try:
-            if waiter.is_ready(self._store.watermark()):  # published between the caller's read and this check
+            watermark = self._store.watermark()
+            if watermark is not seen and waiter.is_ready(watermark):  # published between the caller's read and now
                 return True
             return await waiter.outcome
         finally:
