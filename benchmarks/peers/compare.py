@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from benchmarks.peers.figures import OURS, OURS_GRPC, Figure
+from benchmarks.peers.figures import NO_PEERS, OURS, Figure
 from benchmarks.peers.goals import Better, Goal
 from benchmarks.peers.python.systems import BEST
 
@@ -72,7 +72,7 @@ def _peer_value(goal: Goal, pair: Pair) -> float:
     others = [
         figures[goal.peer_key].value
         for system, figures in pair.items()
-        if system not in (OURS, OURS_GRPC) and goal.peer_key in figures
+        if system not in NO_PEERS and goal.peer_key in figures
     ]
     return max(others) if goal.better is Better.HIGHER else min(others)
 

@@ -6,6 +6,8 @@ from typing import NamedTuple
 
 OURS = "tidemark"  # name of the system, like the names of the products
 OURS_GRPC = "tidemark-grpc"  # the same over gRPC and HTTP, in rows of its Python client
+BARE = "bare"  # the least that a log in Python does, in the same rows
+NO_PEERS = (OURS, OURS_GRPC, BARE)
 
 
 class Figure(NamedTuple):

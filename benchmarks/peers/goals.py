@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from typing import NamedTuple, Protocol
 
-from benchmarks.peers.python.systems import AIOKAFKA, BEST, CONFLUENT, NATS
+from benchmarks.peers.python.systems import AIOKAFKA, BARE_PYTHON, BEST, CONFLUENT, NATS
 from benchmarks.peers.toolchain import KAFKA, ROCKETMQ
 
 
@@ -112,13 +112,17 @@ GOALS = (
     _at_least(None, KAFKA, "spark_read_service", "spark_read"),
     _at_most(1, KAFKA, "spark_trigger_p50"),
     _at_least(1, BEST, "python_send_sync"),
+    _at_least(None, BARE_PYTHON, "python_send_sync"),
     _cpu("python_send_sync", 120),
     _at_least(1, NATS, "python_send_async"),
     _at_least(None, BEST, "python_send_async"),
+    _at_least(None, BARE_PYTHON, "python_send_async"),
     _cpu("python_send_async", 120),
     _at_least(1.5, BEST, "python_batching_sync"),
+    _at_least(None, BARE_PYTHON, "python_batching_sync"),
     _cpu("python_batching_sync"),
     _at_least(1.5, BEST, "python_batching_async"),
+    _at_least(None, BARE_PYTHON, "python_batching_async"),
     _cpu("python_batching_async"),
     _at_least(1, AIOKAFKA, "python_consume"),
     _at_least(None, BEST, "python_consume"),
@@ -127,8 +131,10 @@ GOALS = (
     _cpu("python_consume_table"),
     _at_most(1, BEST, "python_latency_200_p50"),
     _at_most(1, BEST, "python_latency_200_p99"),
+    _at_most(None, BARE_PYTHON, "python_latency_200_p50"),
     _cpu("python_latency_200"),
     _at_most(1, BEST, "python_latency_5000_p50"),
     _at_most(1, BEST, "python_latency_5000_p99"),
+    _at_most(None, BARE_PYTHON, "python_latency_5000_p50"),
     _cpu("python_latency_5000"),
 )

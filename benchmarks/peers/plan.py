@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from benchmarks.peers.figures import OURS_GRPC
+from benchmarks.peers.figures import NO_PEERS
 from benchmarks.peers.goals import Goal
 from benchmarks.peers.python.systems import BEST
 from benchmarks.peers.workloads import Workload
@@ -84,7 +84,7 @@ def plan(goals: Sequence[Goal], benchmarks: Mapping[str, OurBenchmark], workload
 def has_peer(goal: Goal, workloads: Sequence[Workload]) -> bool:
     """Return True if *workloads* have the system with which *goal* compares."""
     names = {workload.product.name for workload in workloads if goal.peer_key in workload.keys}
-    return bool(names - {OURS_GRPC}) if goal.product is BEST else goal.product.name in names
+    return bool(names.difference(NO_PEERS)) if goal.product is BEST else goal.product.name in names
 
 
 def _meet(some: Sequence[Workload], others: Sequence[Workload]) -> bool:

@@ -30,8 +30,8 @@ def require(system: System) -> None:
 
 
 def python_of(system: System) -> Path:
-    """Return the Python with the client of *system*: this one for Tidemark's. Raises ToolchainMissingError."""
-    return Path(sys.executable) if system.server == "tidemark" else _clients_python()
+    """Return the Python with the client of *system*: this one for our own. Raises ToolchainMissingError."""
+    return Path(sys.executable) if system.server in ("tidemark", "bare") else _clients_python()
 
 
 def _clients_python() -> Path:

@@ -11,7 +11,17 @@ from benchmarks.peers.figures import Figure
 from benchmarks.peers.peer import Flush
 from benchmarks.peers.python.load import BATCHING, CONSUME, CONSUME_TABLE, LATENCY, SEND, Load
 from benchmarks.peers.python.measure import measure
-from benchmarks.peers.python.systems import AIOKAFKA, CONFLUENT, NATS, PEERS, REDIS, TIDEMARK, TIDEMARK_GRPC, System
+from benchmarks.peers.python.systems import (
+    AIOKAFKA,
+    BARE_PYTHON,
+    CONFLUENT,
+    NATS,
+    PEERS,
+    REDIS,
+    TIDEMARK,
+    TIDEMARK_GRPC,
+    System,
+)
 from benchmarks.peers.work.clock import clock
 
 _CONSUMED = 250_000
@@ -35,7 +45,8 @@ class Row(NamedTuple):
     @property
     def systems(self) -> tuple[System, ...]:
         """Return all its systems, Tidemark's first."""
-        return (TIDEMARK, TIDEMARK_GRPC, *self.peers)
+        bare = () if self.workload in (CONSUME, CONSUME_TABLE) else (BARE_PYTHON,)
+        return (TIDEMARK, TIDEMARK_GRPC, *self.peers, *bare)
 
     def load(self, scale: float) -> Load:
         """Return the amounts for *scale*."""

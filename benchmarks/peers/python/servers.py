@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import socket
+import time
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Self
 
+from benchmarks.bare_server import bare_server
 from benchmarks.peers.kafka import Kafka
 from benchmarks.peers.peer import Flush
 from benchmarks.peers.ports import free_run
@@ -17,9 +19,11 @@ from benchmarks.peers.python.load import LATENCY, TOPIC, Load
 from benchmarks.peers.python.protocol import Addresses
 from benchmarks.peers.server import Running, Server
 from benchmarks.stack import running
+from services.indexer.pipeline.config import PipelineSettings
 
 QUEUES = 4  # one for latencies
 _LOOPBACK = "127.0.0.1"
+_WARM_UP_S: float = PipelineSettings.model_fields["warm_up_ms"].default / 1000
 
 
 class _Native(Running):
@@ -92,8 +96,9 @@ def _quoted(path: Path) -> str:
 
 @contextlib.contextmanager
 def tidemark(folder: Path, flush: Flush, _: Load) -> Iterator[Addresses]:
-    """Run writer, pipeline and query service."""
+    """Run writer, pipeline and query service. The pipeline's first epochs, which are short to warm it up, are over."""
     with running(folder / "data", flush_mode=flush.value) as stack:
+        time.sleep(_WARM_UP_S)
         yield {"writer": stack.writer_address, "query": stack.query_url}
 
 
@@ -119,5 +124,12 @@ def redis(folder: Path, flush: Flush, _: Load) -> Iterator[Addresses]:
         yield {"redis": server.address}
 
 
+@contextlib.contextmanager
+def bare(folder: Path, flush: Flush, _: Load) -> Iterator[Addresses]:
+    """Run a bare log."""
+    with bare_server("benchmarks.bare_log", str(folder / "log"), flush.value) as address:
+        yield {"bare": address}
+
+
 Serve = Callable[[Path, Flush, Load], contextlib.AbstractContextManager[Addresses]]
-SERVERS: dict[str, Serve] = {"tidemark": tidemark, "kafka": kafka, "nats": nats, "redis": redis}
+SERVERS: dict[str, Serve] = {"tidemark": tidemark, "kafka": kafka, "nats": nats, "redis": redis, "bare": bare}

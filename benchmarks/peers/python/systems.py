@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from benchmarks.peers.figures import OURS, OURS_GRPC
+from benchmarks.peers.figures import BARE, OURS, OURS_GRPC
 from benchmarks.peers.peer import Flush
 
 
@@ -52,6 +52,6 @@ CONFLUENT = System("confluent-kafka", "confluent-kafka", "kafka", "confluent_cli
 AIOKAFKA = System("aiokafka", "aiokafka", "kafka", "aiokafka_client.AioKafka", *_KAFKA)
 NATS = System("nats-py", "nats-py", "nats", "nats_client.Nats", *_NATS)
 REDIS = System("redis-py", "redis-py", "redis", "redis_client.RedisStream", *_REDIS)
-OUR_SYSTEMS = (TIDEMARK, TIDEMARK_GRPC)
+BARE_PYTHON = System(BARE, "bare Python", "bare", "bare_client.Bare", "on disk before the answer", "in the page cache")
 PEERS = (CONFLUENT, AIOKAFKA, NATS, REDIS)
-SYSTEMS = (*OUR_SYSTEMS, *PEERS)
+SYSTEMS = (TIDEMARK, TIDEMARK_GRPC, *PEERS, BARE_PYTHON)

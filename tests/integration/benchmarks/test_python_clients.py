@@ -13,14 +13,14 @@ from benchmarks.peers.python.environment import require
 from benchmarks.peers.python.load import CONSUME, CONSUME_TABLE, Load
 from benchmarks.peers.python.measure import measure
 from benchmarks.peers.python.rows import ROWS, Row
-from benchmarks.peers.python.systems import PEERS, TIDEMARK, TIDEMARK_GRPC, System
+from benchmarks.peers.python.systems import SYSTEMS, TIDEMARK, System
 from benchmarks.peers.toolchain import ToolchainMissingError
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 MESSAGES = 300
 QUICK = [row for row in ROWS if row.key == "python_latency_200"]  # sends, finishes and reads
 # the first test of a client installs it and its server
-EACH = [(row, system) for system in (TIDEMARK, TIDEMARK_GRPC, *PEERS) for row in ROWS if system in row.systems]
+EACH = [(row, system) for system in SYSTEMS for row in ROWS if system in row.systems]
 
 
 def _measure(row: Row, system: System, folder: Path) -> None:
