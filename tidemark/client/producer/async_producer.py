@@ -5,20 +5,28 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, TypeVar, Unpack
+from typing import TYPE_CHECKING, Unpack
 
 from tidemark.client.message import Message
 from tidemark.client.producer.producer import Producer
 from tidemark.client.producer.producer_options import ProducerOptions
-from tidemark.client.producer.send_options import PlaceOptions, SendOptions
+from tidemark.client.producer.send_options import (
+    PlaceOptions,
+    SendOptions,
+    message_of,
+    require_place_options,
+    require_send_options,
+)
 from tidemark.client.send_result import SendResult
 from tidemark.client.unknown_keywords import suggests_keywords
+from tidemark.client.wire.answer_reader import AnswerReader
+from tidemark.client.wire.loop_reader import awaited
 
 if TYPE_CHECKING:
     from tidemark.client.producer.send_table import TableResult
     from tidemark.client.producer.table_columns import TableLike
 
-_T = TypeVar("_T")
+_Start = Callable[[AnswerReader], Future[SendResult]]
 
 
 class AsyncProducer:
@@ -35,22 +43,29 @@ class AsyncProducer:
         self, message: Message | str, body: bytes | str | None = None, **options: Unpack[SendOptions]
     ) -> SendResult:
         """Send one message and return once it is acknowledged. See `Producer.send`."""
-        where = _topic_and_size(message, body)
-        return await self._answer(*where, lambda: self.producer.send_async(message, body, **options))
+        require_send_options(options, call="send")
+        one = message_of(message, body, options)
+        return await self._answer(
+            one.topic, len(one.body), lambda reader: self.producer._send(one, options, reader=reader)
+        )
 
     async def send_oneway(
         self, message: Message | str, body: bytes | str | None = None, **options: Unpack[SendOptions]
     ) -> None:
         """Send one message and return once it is in flight. See `Producer.send_oneway`."""
-        where = _topic_and_size(message, body)
-        await self._call(*where, lambda: self.producer.send_oneway(message, body, **options))
+        require_send_options(options, call="send_oneway")
+        one = message_of(message, body, options)
+        await self._begin(
+            one.topic, len(one.body), lambda reader: self.producer._send(one, options, once=True, reader=reader)
+        )
 
     async def send_batch(self, messages: Iterable[Message], **options: Unpack[PlaceOptions]) -> SendResult:
         """Send several messages to one queue, all or none. See `Producer.send_batch`."""
+        require_place_options(options, call="send_batch")
         batch = list(messages)
         topic = batch[0].topic if batch else ""
         size = sum(len(message.body) for message in batch)
-        return await self._answer(topic, size, lambda: self.producer.send_batch_async(batch, **options))
+        return await self._answer(topic, size, lambda reader: self.producer._begin_batch(batch, options, reader=reader))
 
     @suggests_keywords
     async def send_table(
@@ -78,12 +93,13 @@ class AsyncProducer:
             on_acknowledged=on_acknowledged,
         )
 
-    async def _answer(self, topic: str, size: int, start: Callable[[], Future[SendResult]]) -> SendResult:
-        return await asyncio.wrap_future(await self._call(topic, size, start))
+    async def _answer(self, topic: str, size: int, start: _Start) -> SendResult:
+        return await awaited(await self._begin(topic, size, start))
 
-    async def _call(self, topic: str, size: int, start: Callable[[], _T]) -> _T:
-        waits = self.producer.would_wait(topic, size)
-        return await asyncio.to_thread(start) if waits else start()
+    async def _begin(self, topic: str, size: int, start: _Start) -> Future[SendResult]:
+        if self.producer.would_wait(topic, size):
+            return await asyncio.to_thread(start, AnswerReader.STREAM)
+        return start(AnswerReader.LOOP)
 
     async def flush(self, timeout_s: float | None = None) -> bool:
         """Wait until everything sent so far is acknowledged or has failed. See `Producer.flush`."""
@@ -98,7 +114,3 @@ class AsyncProducer:
 
     async def __aexit__(self, *_: object) -> None:
         await self.close()
-
-
-def _topic_and_size(message: Message | str, body: bytes | str | None) -> tuple[str, int]:
-    return (message.topic, len(message.body)) if isinstance(message, Message) else (message, len(body or b""))

@@ -17,6 +17,7 @@ from tidemark.client.producer.send_options import PlaceOptions, SendOptions, req
 from tidemark.client.producer.sender import Outgoing, Sender
 from tidemark.client.producer.writer_pool import Writers
 from tidemark.client.send_result import SendResult
+from tidemark.client.wire.answer_reader import AnswerReader
 from tidemark.format.elements import Element, encode_elements
 from tidemark.format.message_id import UniqueKeys
 from tidemark.format.properties import TRACEPARENT, TRACESTATE, UNIQ_KEY
@@ -44,17 +45,17 @@ class Outbox:
         self._request_ids = UniqueKeys()
 
     def send(
-        self, message: Message, element: Element, options: SendOptions, *, once: bool, is_awaited: bool
+        self, message: Message, element: Element, options: SendOptions, *, once: bool, reader: AnswerReader
     ) -> Future[SendResult]:
         """Send one message in a group if allowed; otherwise alone, after the held messages of its topic."""
         began = time.monotonic()
         queue = self._queue_of(message, options)
         accumulator = self._accumulator
         if accumulator is None:
-            return self._send_alone(message, element, queue, options, once=once, began=began, is_awaited=is_awaited)
+            return self._send_alone(message, element, queue, options, once=once, began=began, reader=reader)
         if once or not (accumulator.takes(element) and self._may_gather(message, element, options)):
             accumulator.release(message.topic)
-            return self._send_alone(message, element, queue, options, once=once, began=began, is_awaited=is_awaited)
+            return self._send_alone(message, element, queue, options, once=once, began=began, reader=reader)
         route = self._writers.routes.route(message.topic)
         return accumulator.add(message, element, queue, route, began=began)
 
@@ -63,7 +64,7 @@ class Outbox:
         return pack_batch(messages, request_id_of(options), self._request_ids, max_size=max_size)
 
     def send_batch(
-        self, messages: Sequence[Message], batch: KeyedBatch, options: PlaceOptions, *, is_awaited: bool
+        self, messages: Sequence[Message], batch: KeyedBatch, options: PlaceOptions, *, reader: AnswerReader
     ) -> Future[SendResult]:
         """Send *messages*, which *batch* has packed."""
         began = time.monotonic()
@@ -80,7 +81,7 @@ class Outbox:
                 queue,
                 began=began,
                 message_ids=batch.message_ids,
-                is_awaited=is_awaited,
+                reader=reader,
             )
         )
 
@@ -103,7 +104,7 @@ class Outbox:
         *,
         once: bool,
         began: float,
-        is_awaited: bool,
+        reader: AnswerReader,
     ) -> Future[SendResult]:
         sys_flag = 0
         if self._compresses(element) and not self._writers.routes.route(message.topic).is_batch:
@@ -114,7 +115,7 @@ class Outbox:
         request = self._request(message.topic, options, carrier=message.properties, sys_flag=sys_flag)
         message_ids = (message.properties.get(UNIQ_KEY) or request.request_id,)
         return self._sender.send(
-            Outgoing(request, packed, 1, queue, began=began, once=once, message_ids=message_ids, is_awaited=is_awaited)
+            Outgoing(request, packed, 1, queue, began=began, once=once, message_ids=message_ids, reader=reader)
         )
 
     def _compresses(self, element: Element) -> bool:

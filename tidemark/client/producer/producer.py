@@ -32,6 +32,7 @@ from tidemark.client.send_result import SendResult
 from tidemark.client.tracing.spans import begin_send
 from tidemark.client.unknown_keywords import suggests_keywords
 from tidemark.client.validation import require_body, require_sendable_topic
+from tidemark.client.wire.answer_reader import AnswerReader
 from tidemark.client.wire.channel import default_address
 from tidemark.client.wire.pending_batches import PendingLimits
 from tidemark.client.wire.topic_admin import Topics
@@ -143,7 +144,7 @@ class Producer:
                  always: queue_id, selector, expected_next_offset, request_id (see `PlaceOptions`)
         """
         require_send_options(options, call="send")
-        return self._result(self._send(message_of(message, body, options), options, is_awaited=True), 1)
+        return self._result(self._send(message_of(message, body, options), options, reader=AnswerReader.CALLER), 1)
 
     def send_async(
         self, message: Message | str, body: bytes | str | None = None, **options: Unpack[SendOptions]
@@ -166,26 +167,28 @@ class Producer:
         """Send several messages of one topic to one queue, all or none, and wait until they are acknowledged."""
         require_place_options(options, call="send_batch")
         batch = list(messages)
-        return self._result(self._begin_batch(batch, options, is_awaited=True), len(batch))
+        return self._result(self._begin_batch(batch, options, reader=AnswerReader.CALLER), len(batch))
 
     def send_batch_async(self, messages: Iterable[Message], **options: Unpack[PlaceOptions]) -> Future[SendResult]:
         """Send a batch as `send_batch` does, and return a future of its result."""
         require_place_options(options, call="send_batch_async")
-        return self._begin_batch(list(messages), options, is_awaited=False)
+        return self._begin_batch(list(messages), options)
 
-    def _begin_batch(self, batch: list[Message], options: PlaceOptions, *, is_awaited: bool) -> Future[SendResult]:
+    def _begin_batch(
+        self, batch: list[Message], options: PlaceOptions, *, reader: AnswerReader = AnswerReader.STREAM
+    ) -> Future[SendResult]:
         self._process.require()
         require_batch(batch)
         require_sendable_topic(batch[0].topic)
         span = begin_send(batch[0].topic, len(batch)) if self._trace else None
         if span is None:
-            return self._send_batch(batch, options, is_awaited=is_awaited)
-        return span.around(lambda: self._send_batch(span.mark(batch), options, is_awaited=is_awaited))
+            return self._send_batch(batch, options, reader=reader)
+        return span.around(lambda: self._send_batch(span.mark(batch), options, reader=reader))
 
-    def _send_batch(self, batch: list[Message], options: PlaceOptions, *, is_awaited: bool) -> Future[SendResult]:
+    def _send_batch(self, batch: list[Message], options: PlaceOptions, *, reader: AnswerReader) -> Future[SendResult]:
         packed = self._outbox.pack(batch, options, max_size=self._max_message_size)
         self._hooks.begin(batch)
-        future = self._outbox.send_batch(batch, packed, options, is_awaited=is_awaited)
+        future = self._outbox.send_batch(batch, packed, options, reader=reader)
         self._hooks.watch(batch, future)
         return future
 
@@ -239,21 +242,23 @@ class Producer:
             raise
 
     def _send(
-        self, message: Message, options: SendOptions, *, once: bool = False, is_awaited: bool = False
+        self, message: Message, options: SendOptions, *, once: bool = False, reader: AnswerReader = AnswerReader.STREAM
     ) -> Future[SendResult]:
         self._process.require()
         require_sendable_topic(message.topic)
         span = begin_send(message.topic, 1) if self._trace else None
         if span is None:
-            return self._send_one(message, options, once=once, is_awaited=is_awaited)
+            return self._send_one(message, options, once=once, reader=reader)
         (marked,) = span.mark((message,))
-        return span.around(lambda: self._send_one(marked, options, once=once, is_awaited=is_awaited))
+        return span.around(lambda: self._send_one(marked, options, once=once, reader=reader))
 
-    def _send_one(self, message: Message, options: SendOptions, *, once: bool, is_awaited: bool) -> Future[SendResult]:
+    def _send_one(
+        self, message: Message, options: SendOptions, *, once: bool, reader: AnswerReader
+    ) -> Future[SendResult]:
         element = message.to_element()
         require_body(element.body, self._max_message_size)
         self._hooks.begin((message,))
-        future = self._outbox.send(message, element, options, once=once, is_awaited=is_awaited)
+        future = self._outbox.send(message, element, options, once=once, reader=reader)
         self._hooks.watch((message,), future)
         return future
 

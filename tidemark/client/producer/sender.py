@@ -14,6 +14,7 @@ from tidemark.client.producer.queue_choice import QueueChoice
 from tidemark.client.producer.topic_routes import Route
 from tidemark.client.producer.writer_pool import Writers
 from tidemark.client.send_result import SendResult
+from tidemark.client.wire.answer_reader import AnswerReader
 from tidemark.client.wire.pending_batches import Pending, Repeat
 from tidemark.client.wire.writer_latency import ISOLATION_S
 from tidemark.errors import (
@@ -66,7 +67,7 @@ class Outgoing:
     is_final: bool = True
     began: float | None = None
     message_ids: Sequence[str] = ()  # the UNIQ_KEY of each message, for the result
-    is_awaited: bool = False  # the caller waits for the result at once
+    reader: AnswerReader = AnswerReader.STREAM  # of the answer
 
 
 class Sender:
@@ -103,7 +104,7 @@ class Sender:
     def _send(self, outgoing: Outgoing) -> Future[SendResult]:
         deadline = (time.monotonic() if outgoing.began is None else outgoing.began) + self._timeout_s
         if outgoing.queue is None and self._retries and not outgoing.once and len(self._writers.by_address) > 1:
-            return _Moving(self, replace(outgoing, is_awaited=False), deadline, self._retries).start()
+            return _Moving(self, replace(outgoing, reader=AnswerReader.STREAM), deadline, self._retries).start()
         queue = outgoing.queue or self.choose(self.route(outgoing), outgoing)
         return self.submit(outgoing, queue, deadline, Repeat.NEVER if outgoing.once else Repeat.HERE).future
 
@@ -133,7 +134,7 @@ class Sender:
                 repeat=repeat,
                 messages=outgoing.messages or outgoing.count,
                 message_ids=outgoing.message_ids,
-                future=stream.future() if outgoing.is_awaited else Future(),
+                future=stream.future(outgoing.reader),
             )
             pending.future.add_done_callback(partial(self._learn, queue, pending))
             try:

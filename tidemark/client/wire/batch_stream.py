@@ -15,6 +15,7 @@ from functools import partial
 
 from tidemark.client.errors.grpc_errors import error_of_status, is_definite, is_retryable, retry_delay_s
 from tidemark.client.send_result import SendResult
+from tidemark.client.wire.answer_reader import AnswerReader
 from tidemark.client.wire.pending_batches import Pending, PendingBatches, PendingLimits, Repeat
 from tidemark.errors import InFlightLimitError, StoreClosedError, StoreError, WriterUnreachableError
 from tidemark.v1 import commit_log_pb2
@@ -56,8 +57,8 @@ class BatchStream(ABC):
         self._threads: list[threading.Thread] = []
         self.is_down = False  # the connection failed; it is opened again until the writer answers
 
-    def future(self) -> Future[SendResult]:
-        """Return a future for a batch whose caller waits for it at once."""
+    def future(self, reader: AnswerReader) -> Future[SendResult]:
+        """Return a future for a batch of which *reader* may read the answer. Call it where the batch is sent."""
         return Future()
 
     def submit(self, pending: Pending, *, wait: bool = True) -> None:

@@ -94,7 +94,7 @@ class FrameSocket:
 
     def receive(self, timeout_s: float) -> list[Frame]:
         """Return the frames that have arrived; wait for the first bytes for at most *timeout_s*."""
-        if not self._has_buffered() and not self._readable.poll(max(0.0, timeout_s) * 1000):
+        if not self.has_decrypted() and not self._readable.poll(max(0.0, timeout_s) * 1000):
             return []
         with self._guard:
             try:
@@ -107,9 +107,9 @@ class FrameSocket:
 
     def has_input(self) -> bool:
         """Return True if `receive` has bytes, or finds that the connection has ended."""
-        return self._has_buffered() or bool(self._readable.poll(0))
+        return self.has_decrypted() or bool(self._readable.poll(0))
 
-    def _has_buffered(self) -> bool:
+    def has_decrypted(self) -> bool:
         """Return True if TLS has decrypted bytes that are not received yet, which no poll reports."""
         return isinstance(self._socket, ssl.SSLSocket) and self._socket.pending() > 0
 

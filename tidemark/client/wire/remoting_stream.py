@@ -1,11 +1,13 @@
 """RemotingStream: batches in remoting frames on one connection.
 
-A caller that waits for its own batch sends it and reads the answers itself, so no other thread takes part when nothing
-else is in flight. One thread at a time reads: such a caller, or the stream's own thread for all other batches.
+A caller that waits for its own batch sends it and reads the answers itself, and a task's event loop reads them for it,
+so no other thread takes part when nothing else is in flight. One thread at a time reads: such a caller, the loop's, or
+the stream's own thread, which also connects again and handles deadlines and repeats.
 """
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import threading
 import time
@@ -17,10 +19,12 @@ import orjson
 from google.protobuf.message import DecodeError
 
 from tidemark.client.send_result import SendResult
+from tidemark.client.wire.answer_reader import AnswerReader
 from tidemark.client.wire.append_frame import encode_frame
 from tidemark.client.wire.batch_stream import BROKEN_PAUSE_S, CONNECT_SLICE_S, BatchStream
 from tidemark.client.wire.driven_future import DrivenFuture
 from tidemark.client.wire.frame_socket import FrameSocket
+from tidemark.client.wire.loop_reader import LoopFuture, LoopReader
 from tidemark.client.wire.pending_batches import Pending, PendingLimits
 from tidemark.errors import FrameIllegalError, StoreError, TlsFilesError, WriterUnreachableError
 from tidemark.remoting.codes import ResponseCode, TidemarkCode
@@ -61,14 +65,18 @@ class RemotingStream(BatchStream):
         self._socket = connection
         self._sending = threading.Lock()  # held while a frame is sent; frames go out in the order of their batches
         self._reading = threading.Lock()  # held by the one thread that connects and reads
-        self._is_thread_wanted = False  # batches are in flight whose callers do not read
+        self._loop_reader: LoopReader | None = None
+        self._is_thread_wanted = False  # batches are in flight for which nobody else reads
         self._heard_at = float("-inf")  # time.monotonic() of the last answer on this connection
+        self._connect_at = 0.0  # time.monotonic() of the earliest next connection
         self._opaque = itertools.count(1)
         self._frames: dict[int, list[int]] = {}  # correlation ids of each unanswered frame, by its opaque number
 
-    def future(self) -> DrivenFuture:
-        """Return a future for a batch whose caller waits for it at once."""
-        return DrivenFuture(self._drive)
+    def future(self, reader: AnswerReader) -> Future[SendResult]:
+        """Return a future for a batch of which *reader* reads the answer. Call it where the batch is sent."""
+        if reader is AnswerReader.CALLER:
+            return DrivenFuture(self._drive)
+        return LoopFuture(asyncio.get_running_loop()) if reader is AnswerReader.LOOP else Future()
 
     # ── sending ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -102,7 +110,11 @@ class RemotingStream(BatchStream):
                 self._reading.release()
 
     def _added(self, pending: Pending) -> None:
-        if not isinstance(pending.future, DrivenFuture):
+        future = pending.future
+        if isinstance(future, LoopFuture):
+            if not self._is_read_on(future.loop, pending.deadline):
+                self._want_thread()
+        elif not isinstance(future, DrivenFuture):
             self._want_thread()
 
     def _send_ready(self) -> None:
@@ -187,6 +199,58 @@ class RemotingStream(BatchStream):
             self._is_thread_wanted = True
             self._sendable.notify_all()
 
+    # ── on an event loop ────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _is_read_on(self, loop: asyncio.AbstractEventLoop, deadline: float) -> bool:
+        """Let *loop* read; return False if it cannot, as without a connection. The caller runs on it and has the lock.
+
+        deadline: time.monotonic() at which the batch is given up.
+        """
+        connection, reader = self._socket, self._loop_reader
+        if connection is None:
+            return False
+        if reader is not None and reader.loop.is_closed():
+            reader.close_left()
+            reader = None
+        if reader is None:
+            reader = self._loop_reader = LoopReader(
+                loop, read=self._read_now, pass_time=self._look_at_time, longest_wait_s=_LONGEST_WAIT_S
+            )
+        return reader.loop is loop and reader.watch(connection, deadline)
+
+    def _read_now(self) -> None:
+        """Read what has arrived, unless another thread does."""
+        if not self._reading.acquire(blocking=False):
+            return
+        try:
+            self._receive(0)
+            while self._socket is not None and self._socket.has_decrypted():
+                self._receive(0)
+        finally:
+            self._reading.release()
+        if not len(self._pending):
+            return
+        if self._socket is None or self._pending.is_ready:
+            self._leave()
+        elif self._loop_reader is not None:
+            self._loop_reader.expect(self._pending.next_event())
+
+    def _look_at_time(self) -> float | None:
+        """Return the time of the next deadline or repeat; None if nothing is in flight.
+
+        The thread handles one that has passed.
+        """
+        with self._lock:
+            if not len(self._pending):
+                return None
+            event = self._pending.next_event()
+            if time.monotonic() >= event:
+                self._want_thread()
+                return float("inf")
+            return event
+
+    # ── reading in threads ──────────────────────────────────────────────────────────────────────────────────────────
+
     def flush(self, timeout_s: float | None = None) -> bool:
         """Wait until everything submitted is answered or given up; return False after *timeout_s*."""
         self._leave()
@@ -269,6 +333,7 @@ class RemotingStream(BatchStream):
     # ── the connection ──────────────────────────────────────────────────────────────────────────────────────────────
 
     def _connect(self) -> bool:
+        time.sleep(max(0.0, self._connect_at - time.monotonic()))
         try:
             connection = FrameSocket.connect(
                 self._remoting_address, self._credentials, is_tls=self._is_tls, timeout_s=CONNECT_SLICE_S
@@ -292,10 +357,14 @@ class RemotingStream(BatchStream):
             self._frames.clear()
         connection.end()
         with self._sending:  # no thread uses it any more
-            connection.close()
+            self._close_connection(connection)
         self._broke(WriterUnreachableError(f"the connection to {self._remoting_address} ended: {error}"), resume=True)
-        if len(self._pending) and not self._closed:
-            time.sleep(BROKEN_PAUSE_S)
+        if len(self._pending):  # perhaps its batches ended it
+            self._connect_at = time.monotonic() + BROKEN_PAUSE_S
+
+    def _close_connection(self, connection: FrameSocket) -> None:
+        if self._loop_reader is None or not self._loop_reader.close(connection):
+            connection.close()
 
     def _end(self) -> None:
         connection = self._socket
@@ -303,5 +372,7 @@ class RemotingStream(BatchStream):
             connection.end()
         with self._reading:
             if self._socket is not None:
-                self._socket.close()
+                self._close_connection(self._socket)
                 self._socket = None
+        if self._loop_reader is not None:
+            self._loop_reader.close_left()

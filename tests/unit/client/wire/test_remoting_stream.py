@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import contextlib
 import threading
 import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import orjson
 import pytest
 
 from tests.unit.client.fake_writer import FakeWriter, Gate, refusal
 from tests.unit.client.wire.remoting_peer import Answer, EndError, RemotingPeer, appending, peer
-from tidemark.client.send_result import SendResult
+from tests.unit.client.wire.remoting_sends import LONG_S, batch, begin, bodies, has_thread, send, stream_to, until
 from tidemark.client.wire import remoting_stream
+from tidemark.client.wire.answer_reader import AnswerReader
 from tidemark.client.wire.frame_socket import FrameSocket
-from tidemark.client.wire.pending_batches import Pending, PendingLimits, Repeat
-from tidemark.client.wire.remoting_stream import RemotingStream
+from tidemark.client.wire.pending_batches import PendingLimits, Repeat
 from tidemark.errors import (
     DeadlineExceededError,
     QueueIllegalError,
@@ -27,62 +24,12 @@ from tidemark.errors import (
     UnauthenticatedError,
     WriterUnreachableError,
 )
-from tidemark.format.elements import Element, encode_elements
 from tidemark.remoting.codes import VERSION, Language, ResponseCode, TidemarkCode
 from tidemark.remoting.frame import ONE_WAY, Frame, answer_to
 from tidemark.remoting.framing import encode
 from tidemark.remoting.refusal import FACTS, REASON, TOKEN
 from tidemark.tls.credentials import Credentials
-from tidemark.v1.commit_log_pb2 import AppendBatchRequest, AppendStreamResponse
-
-LONG_S = 20.0
-NOBODY, LIMITS = Credentials(), PendingLimits(1 << 24, 1000)
-
-
-@contextlib.contextmanager
-def stream_to(
-    address: str, *, credentials: Credentials = NOBODY, limits: PendingLimits = LIMITS
-) -> Iterator[RemotingStream]:
-    stream = RemotingStream("w:1", address, credentials=credentials, timeout_s=LONG_S, limits=limits)
-    try:
-        yield stream
-    finally:
-        stream.close(time.monotonic())
-
-
-def batch(name: str = "r", *, seconds: float = LONG_S, future: Any = None, **fields: Any) -> Pending:
-    packed = encode_elements([Element(fields.pop("body", name.encode()), b"", 0)])
-    request = AppendBatchRequest(topic="t", queue_id=0, request_id=name)
-    return Pending(request, packed, len(packed), time.monotonic() + seconds, future=future or Future(), **fields)
-
-
-def send(stream: RemotingStream, name: str = "r", **fields: Any) -> SendResult:
-    """Send as `Producer.send` does."""
-    one = batch(name, future=stream.future(), **fields)
-    stream.submit(one)
-    return one.future.result()
-
-
-def begin(stream: RemotingStream, name: str = "r", **fields: Any) -> Future[SendResult]:
-    """Send as `Producer.send_async` does."""
-    one = batch(name, **fields)
-    stream.submit(one)
-    return one.future
-
-
-def bodies(writer: FakeWriter) -> list[bytes]:
-    return [element.body for element in writer.stored.get(0, [])]
-
-
-def has_thread(stream: RemotingStream) -> bool:
-    return any(thread.is_alive() for thread in stream._threads)
-
-
-def until(is_true: Callable[[], object]) -> None:
-    deadline = time.monotonic() + LONG_S
-    while not is_true():
-        assert time.monotonic() < deadline
-        time.sleep(0.002)
+from tidemark.v1.commit_log_pb2 import AppendStreamResponse
 
 
 @pytest.fixture
@@ -140,7 +87,7 @@ def test_a_waiting_sender_reads_for_one_that_has_left(writer: FakeWriter, served
     with stream_to(served.address) as stream:
         send(stream, "first")
         gate = Gate(writer)
-        one = batch("left", future=stream.future())
+        one = batch("left", future=stream.future(AnswerReader.CALLER))
         stream.submit(one)
         assert not has_thread(stream)
         assert gate.reached.wait(LONG_S)
@@ -194,7 +141,7 @@ def _interrupt(_: object) -> None:
 def test_room_that_an_interrupted_send_occupies_becomes_free(writer: FakeWriter, served: RemotingPeer) -> None:
     """No caller waits for its answer."""
     with stream_to(served.address, limits=PendingLimits(1 << 20, 1)) as stream:
-        stream.submit(batch("left", future=stream.future()))
+        stream.submit(batch("left", future=stream.future(AnswerReader.CALLER)))
         assert send(stream, "next").queue_offset == 1
 
 
