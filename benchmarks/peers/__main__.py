@@ -33,10 +33,11 @@ from benchmarks.peers.python.durability import durability_lines
 from benchmarks.peers.python.rows import OURS_BY_NAME
 from benchmarks.peers.table import as_data, as_tables
 from benchmarks.peers.toolchain import ToolchainMissingError
+from benchmarks.peers.work.same_client import SAME_CLIENT
 from benchmarks.peers.workloads import WORKLOADS, Workload
 
 RESULTS = Path(__file__).parents[1] / "results"
-OURS: dict[str, OurBenchmark] = {**BENCHMARKS, **OURS_BY_NAME}
+OURS: dict[str, OurBenchmark] = {**BENCHMARKS, **SAME_CLIENT, **OURS_BY_NAME}
 _COLUMNS = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
 
 

@@ -76,9 +76,13 @@ class Peer(Running):
 
     def begin(self, program: str, **settings: object) -> Load:
         """Start the load program; `with` ends it."""
-        properties = {**self._client_properties(), **settings}
-        options = [*CLIENT_OPTIONS, *(f"-D{name}={value}" for name, value in properties.items())]
-        return Load(self.toolchain.java(program, options=options), self.folder / f"{program}.out")
+        return begin_program(self.toolchain, program, {**self._client_properties(), **settings}, self.folder)
+
+
+def begin_program(toolchain: Toolchain, program: str, properties: Mapping[str, object], folder: Path) -> Load:
+    """Start a load program with *properties*, its output in *folder*; `with` ends it."""
+    options = [*CLIENT_OPTIONS, *(f"-D{name}={value}" for name, value in properties.items())]
+    return Load(toolchain.java(program, options=options), folder / f"{program}.out")
 
 
 class Load:

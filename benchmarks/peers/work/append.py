@@ -50,8 +50,17 @@ def send(peer_class: type[RocketMQ | Kafka], key: str, folder: Path, scale: floa
     """Return messages per second, with one message in flight per thread."""
     with peer_class(folder, flush) as peer:
         peer.create_topic(TOPIC, QUEUES)
-        answer = peer.load("Send", topic=TOPIC, queues=QUEUES, threads=THREADS, body=SEND_BODY_BYTES, **clock(scale))
-    return [_rate(key, answer, f"{THREADS} threads, p50 {answer['p50_ms']:.2f} ms, p99 {answer['p99_ms']:.2f} ms")]
+        return [send_rate(key, peer.load("Send", **send_settings(scale)))]
+
+
+def send_settings(scale: float) -> dict[str, object]:
+    """Return the settings of the load program Send."""
+    return {"topic": TOPIC, "queues": QUEUES, "threads": THREADS, "body": SEND_BODY_BYTES, **clock(scale)}
+
+
+def send_rate(key: str, answer: Answer) -> Figure:
+    """Return the figure of the load program Send."""
+    return _rate(key, answer, f"{THREADS} threads, p50 {answer['p50_ms']:.2f} ms, p99 {answer['p99_ms']:.2f} ms")
 
 
 def _rate(key: str, answer: Answer, note: str) -> Figure:
