@@ -15,7 +15,8 @@ from typing import Any
 
 import orjson
 
-from benchmarks.peers.table import CLIENT_TITLES, cells_of, is_of_clients
+from benchmarks.peers.figures import BARE, NO_PEERS, OURS
+from benchmarks.peers.table import CLIENT_TITLES, cells_of, figure_text, is_of_clients
 from benchmarks.table import number_text
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -40,7 +41,6 @@ _SECTIONS = {  # prefix of a row's key → section of the page that explains the
     "id_lookup": "lookups",
     "key_lookup": "lookups",
     "spark_": "spark-batch-reads",
-    "python_": "python-clients",
 }
 
 
@@ -61,24 +61,48 @@ def results_table(results: list[dict[str, Any]]) -> str:
 
 
 def clients_table(results: list[dict[str, Any]]) -> str:
-    """Return one table of the Python clients' rows with each comparison once, from its largest run."""
-    best: dict[tuple[str, str], tuple[int, dict[str, Any]]] = {}
-    for run in sorted(range(len(results)), key=lambda run: float(results[run]["machine"]["scale"])):
-        rows = [row for row in results[run]["rows"] if is_of_clients(row)]
-        best.update({(row["key"], row["peer"]): (run + 1, row) for row in rows})
+    """Return one table of the Python clients' goals, each from its largest run, beside the compared peer."""
+    best: dict[tuple[str, str], dict[str, Any]] = {}
+    for result in sorted(results, key=lambda result: float(result["machine"]["scale"])):
+        best.update({(row["key"], row["peer"]): row for row in result["rows"] if is_of_clients(row) and row["goal"]})
     if not best:
         return "No run is stored yet."
-    head = ["Run", "Figure", *CLIENT_TITLES.values(), "Ratio", "Goal"]
-    aligned = ["--:", "---", *("--:" for _ in CLIENT_TITLES), "--:", "---"]
-    lines = [head, aligned, *([str(run), *_client_cells(row)] for run, row in best.values())]
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+    lines = [
+        "| Figure | Tidemark | Peer | bare Python | Ratio | Goal |",
+        "|---|--:|--:|--:|--:|---|",
+        *(f"| {' | '.join(_client_cells(row))} |" for row in best.values()),
+        "",
+        *_short_machines([result["machine"] for result in results]),
+    ]
+    return "\n".join(lines)
 
 
 def _client_cells(row: dict[str, Any]) -> list[str]:
-    name, unit, *figures, ratio, aim = cells_of(row, CLIENT_TITLES)
-    if row["met"] is False:
-        aim = f"[**{aim}**](#{section_of(row['key'])})"
-    return [name if unit == _USUAL_UNIT else f"{name} ({unit})", *figures, ratio, aim]
+    medians, unit, ratio = row["medians"], row["unit"], row["ratio"]
+    best = max if unit == _USUAL_UNIT else min
+    peer = row["peer"] if row["peer"] in medians else best(medians.keys() - NO_PEERS, key=medians.__getitem__)
+    name = row["key"].removeprefix("python_")
+    return [
+        name if unit == _USUAL_UNIT else f"{name} ({unit})",
+        figure_text(medians[OURS]),
+        f"{figure_text(medians[peer])} ({CLIENT_TITLES[peer]})",
+        figure_text(medians[BARE]) if BARE in medians else "",
+        f"{ratio['median']:.2f} ({ratio['least']:.2f}–{ratio['greatest']:.2f})",
+        f"**{row['goal']}**" if row["met"] is False else row["goal"],
+    ]
+
+
+def all_clients_table(results: list[dict[str, Any]]) -> str:
+    """Return one table with a row for each comparison of the Python clients, with all of them."""
+    head = ["Figure", "Unit", *CLIENT_TITLES.values(), "Ratio (least to greatest)", "Goal", "Met"]
+    lines = [head, ["---", "---", *("--:" for _ in CLIENT_TITLES), "--:", "---", "---"]]
+    lines += [
+        [*cells_of(row, CLIENT_TITLES), _YES_OR_NO[row["met"]]]
+        for result in results
+        for row in result["rows"]
+        if is_of_clients(row)
+    ]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
 
 
 def _short_cells(row: dict[str, Any]) -> list[str]:
@@ -192,16 +216,22 @@ def page_with(text: str, name: str, tables: list[str]) -> str:
 
 def current_page() -> str:
     """Return docs/performance.md with tables of the stored results."""
-    text = page_with(PAGE.read_text(), "figures", [results_table(_read(RESULTS))])
-    text = page_with(text, "clients", [clients_table(_read(RESULTS))])
+    text = page_with(PAGE.read_text(), "figures", [results_table(_runs(of_clients=False))])
+    text = page_with(text, "clients", [clients_table(_runs(of_clients=True))])
     return page_with(text, "growth", [growth_table(_read(ALONE))])
 
 
 def current_notes() -> str:
     """Return benchmarks/NOTES.md with tables of the stored results."""
-    text = page_with(NOTES.read_text(), "figures", [table_of(_read(RESULTS))])
+    text = page_with(NOTES.read_text(), "figures", [table_of(_runs(of_clients=False))])
+    text = page_with(text, "clients", [all_clients_table(_runs(of_clients=True))])
     text = page_with(text, "alone", [alone_table(result) for result in _read(ALONE)])
     return page_with(text, "profiles", [profile_table(profile) for profile in _read(PROFILES)])
+
+
+def _runs(*, of_clients: bool) -> list[dict[str, Any]]:
+    """Return the runs that compare Python clients, or the others."""
+    return [result for result in _read(RESULTS) if is_of_clients(result["rows"][0]) is of_clients]
 
 
 def _read(folder: Path) -> list[dict[str, Any]]:

@@ -50,7 +50,7 @@ def cells_of(row: Mapping[str, Any], titles: Mapping[str, str] = PRODUCT_TITLES)
     """Return the texts of a row of `as_data`, except whether its goal is met."""
     ratio, title = row["ratio"], _TITLES[row["peer"]]
     name = row["key"] if row["key"] == row["peer_key"] else f"{row['key']} : {row['peer_key']}"
-    figures = [_number(row["medians"].get(system)) for system in titles]
+    figures = [figure_text(row["medians"].get(system)) for system in titles]
     ratios = f"{ratio['median']:.2f} ({ratio['least']:.2f} to {ratio['greatest']:.2f}) × {title}"
     return [name, row["unit"], *figures, ratios, row["goal"]]
 
@@ -70,7 +70,8 @@ def _row_of(comparison: Comparison) -> dict[str, Any]:
     }
 
 
-def _number(value: float | None) -> str:
+def figure_text(value: float | None) -> str:
+    """Return a figure with two decimals, from 100 on without; "" for none."""
     if value is None:
         return ""
     return f"{value:,.0f}" if value >= 100 else f"{value:.2f}"

@@ -14,6 +14,7 @@ from scripts.performance_table import (
     PAGE,
     PROFILES,
     RESULTS,
+    all_clients_table,
     alone_table,
     clients_table,
     current_notes,
@@ -91,7 +92,7 @@ def test_results_omit_references_and_the_usual_unit() -> None:
 
 
 def test_rows_of_clients_have_a_table_of_their_own() -> None:
-    """Each comparison of a row is shown; a missed goal refers to the section of the clients."""
+    """The page has the goals, each beside the peer that decides; the notes have all comparisons."""
     machine = {"processor": "some", "scale": "1", "pairs": "3", "fdatasync of 4 KiB": "p50 1 ms, p99 2 ms"}
     row = {
         **ROW,
@@ -99,16 +100,22 @@ def test_rows_of_clients_have_a_table_of_their_own() -> None:
         "peer_key": "python_send_async",
         "peer": "best",
         "unit": "msg/s",
-        "medians": {"tidemark": 900, "tidemark-grpc": 800, "nats-py": 700, "redis-py": 1000},
+        "medians": {"tidemark": 900, "tidemark-grpc": 800, "nats-py": 700, "redis-py": 1000, "bare": 5000},
         "ratio": {"median": 0.9, "least": 0.8, "greatest": 1.0},
         "goal": "",
         "met": None,
     }
-    results = [{"machine": machine, "rows": [ROW, row, {**row, "peer": "nats-py", "goal": "≥ nats-py", "met": False}]}]
-    assert clients_table(results).splitlines()[2:] == [
-        "| 1 | python_send_async | 900 | 800 |  |  | 700 | 1,000 | 0.90 (0.80 to 1.00) × best peer |  |",
-        "| 1 | python_send_async | 900 | 800 |  |  | 700 | 1,000 | 0.90 (0.80 to 1.00) × nats-py "
-        "| [**≥ nats-py**](#python-clients) |",
+    missed = {**row, "peer": "nats-py", "goal": "≥ nats-py", "met": False}
+    met = {**row, "goal": "≥ 0.8 × best peer", "met": True}
+    results = [{"machine": machine, "rows": [ROW, row, missed, met]}]
+    assert clients_table(results).splitlines()[2:4] == [
+        "| send_async | 900 | 700 (nats-py) | 5,000 | 0.90 (0.80–1.00) | **≥ nats-py** |",
+        "| send_async | 900 | 1,000 (redis-py) | 5,000 | 0.90 (0.80–1.00) | ≥ 0.8 × best peer |",
+    ]
+    assert all_clients_table(results).splitlines()[2:4] == [
+        "| python_send_async | msg/s | 900 | 800 |  |  | 700 | 1,000 | 5,000 | 0.90 (0.80 to 1.00) × best peer |  |  |",
+        "| python_send_async | msg/s | 900 | 800 |  |  | 700 | 1,000 | 5,000 | 0.90 (0.80 to 1.00) × nats-py "
+        "| ≥ nats-py | **no** |",
     ]
     assert "python" not in results_table(results) + table_of(results)
     assert clients_table([{"machine": machine, "rows": [ROW]}]) == "No run is stored yet."
