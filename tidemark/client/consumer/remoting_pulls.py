@@ -234,8 +234,9 @@ class RemotingPulls:
 
     def _receive(self, timeout_s: float) -> list[Frame]:
         self._end_silence()
-        if self._failures:
-            timeout_s = min(timeout_s, self._not_before - time.monotonic())
+        pause_s = self._not_before - time.monotonic()
+        if pause_s > 0:  # afterwards the queues that wait for its end are requested
+            timeout_s = min(timeout_s, pause_s)
         connection = self._socket
         ready = self._bell.wait([] if connection is None else [connection.fileno()], timeout_s)
         if connection is None or not ready.descriptors:
