@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
 from typing import NamedTuple
 
 OURS = "tidemark"  # name of the system, like the names of the products
@@ -17,3 +19,10 @@ class Figure(NamedTuple):
     value: float
     unit: str
     note: str = ""
+
+
+class OurRun(NamedTuple):
+    """A run of Tidemark that is no benchmark of the catalog. run: (a folder of its own, scale) → a figure a key."""
+
+    keys: tuple[str, ...]
+    run: Callable[[Path, float], list[Figure]]

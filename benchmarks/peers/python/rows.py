@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks.peers.figures import Figure
+from benchmarks.peers.figures import Figure, OurRun
 from benchmarks.peers.peer import Flush
 from benchmarks.peers.python.load import BATCHING, CONSUME, CONSUME_TABLE, LATENCY, SEND, Load
 from benchmarks.peers.python.measure import measure
@@ -70,13 +70,6 @@ ROWS = (
     Row("python_latency_200", LATENCY, Flush.ASYNC, PEERS, 200),
     Row("python_latency_5000", LATENCY, Flush.ASYNC, PEERS, 5000),
 )
-
-
-class OurRun(NamedTuple):
-    """Tidemark's run of a row, over remoting frames."""
-
-    keys: tuple[str, ...]
-    run: Callable[[Path, float], list[Figure]]
 
 
 def run_of(row: Row, system: System) -> Callable[[Path, float], list[Figure]]:

@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
-from benchmarks.peers.figures import Figure
+from benchmarks.peers.figures import Figure, OurRun
 from benchmarks.peers.peer import Flush, begin_program
 from benchmarks.peers.toolchain import ROCKETMQ, load_programs, make_toolchain
 from benchmarks.peers.work.append import QUEUES, TOPIC, send_rate, send_settings
 from benchmarks.stack import running
 from tidemark.client import Producer
-
-
-class SameClient(NamedTuple):
-    """A row of Tidemark with the client of a peer."""
-
-    keys: tuple[str, ...]
-    run: Callable[[Path, float], list[Figure]]
 
 
 def _send(key: str, flush: Flush, folder: Path, scale: float) -> list[Figure]:
@@ -34,6 +25,6 @@ def _send(key: str, flush: Flush, folder: Path, scale: float) -> list[Figure]:
 
 
 SAME_CLIENT = {
-    key: SameClient((key,), partial(_send, key, flush))
+    key: OurRun((key,), partial(_send, key, flush))
     for key, flush in (("send_single_java_sync", Flush.SYNC), ("send_single_java_async", Flush.ASYNC))
 }

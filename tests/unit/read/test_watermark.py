@@ -54,6 +54,16 @@ def test_the_watermark_is_the_least_visible_mark(paths: StorePaths) -> None:
     assert watermark.published_ms > 0
 
 
+def test_an_unchanged_watermark_is_the_same_object(paths: StorePaths) -> None:
+    """Readers of a queue keep its bounds until the object changes."""
+    marks = marks_of(paths, 30)
+    reader = WatermarkReader(paths)
+    first = reader.read()
+    assert reader.read() is first
+    marks.publish(0, 40)
+    assert reader.read().physical_offset == 40
+
+
 def test_marks_of_an_older_term_are_capped_at_the_recovered_end(paths: StorePaths) -> None:
     """It is min(watermark, recovered end of every later term); every answer carries the current term."""
     write_terms(paths, f"1 0 {machine_boot_id()}", f"2 150 {machine_boot_id()}", f"3 180 {machine_boot_id()}")

@@ -157,9 +157,8 @@ class Fetcher:
         self._by_queue.update(dict.fromkeys(offsets, pull))
 
     def _answered(self, timeout_s: float) -> list[_Pull]:
-        pause_s = self._not_before - time.monotonic()
-        if pause_s > 0:  # afterwards the queues that wait for its end are requested
-            timeout_s = min(timeout_s, pause_s)
+        if self._wanted:  # after the pause, the next call requests them
+            timeout_s = min(timeout_s, self._not_before - time.monotonic())
         by_descriptor = {pull.asked.fileno(): pull for pull in self._pulls}
         return [by_descriptor[descriptor] for descriptor in self._bell.wait(by_descriptor, timeout_s).descriptors]
 

@@ -234,9 +234,8 @@ class RemotingPulls:
 
     def _receive(self, timeout_s: float) -> list[Frame]:
         self._end_silence()
-        pause_s = self._not_before - time.monotonic()
-        if pause_s > 0:  # afterwards the queues that wait for its end are requested
-            timeout_s = min(timeout_s, pause_s)
+        if self._wanted:  # after the pause, the next call requests them
+            timeout_s = min(timeout_s, self._not_before - time.monotonic())
         connection = self._socket
         ready = self._bell.wait([] if connection is None else [connection.fileno()], timeout_s)
         if connection is None or not ready.descriptors:

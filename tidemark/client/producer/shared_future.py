@@ -16,7 +16,7 @@ _PENDING, _FINISHED = "PENDING", "FINISHED"  # as concurrent.futures spells them
 
 
 class _Observers(Generic[T]):
-    """Who is told when a future is done."""
+    """The waiters and callbacks of a future."""
 
     def __init__(self, future: SharedFuture[T]) -> None:
         self.future = future
@@ -51,13 +51,13 @@ class Completion(Generic[T]):
         """
         with self.condition:
             self._result_of = result_of
-        self._tell(self._observers.values())
+        self._notify(self._observers.values())
 
     def set_exception(self, error: BaseException) -> None:
         """Fail all futures."""
         with self.condition:
             self._error = error
-        self._tell(self._observers.values())
+        self._notify(self._observers.values())
 
     def complete_one(self, number: int, outcome: Future[T]) -> None:
         """Complete one future as *outcome* was. Raises InvalidStateError if it is done."""
@@ -65,18 +65,18 @@ class Completion(Generic[T]):
             if self.is_done(number):
                 raise InvalidStateError("the future is done")
             self._own[number] = outcome
-        self._tell([self._observers[number]] if number in self._observers else [])
+        self._notify([self._observers[number]] if number in self._observers else [])
 
-    def _tell(self, observers: Iterable[_Observers[T]]) -> None:
+    def _notify(self, observers: Iterable[_Observers[T]]) -> None:
         """Wake waiters and call callbacks. Nothing is added to *observers*: the futures are done."""
         with self.condition:
-            told = list(observers)
-            for one in told:
+            notified = list(observers)
+            for one in notified:
                 failed = one.future.exception(0) is not None
                 for waiter in one.waiters:
                     waiter.add_exception(one.future) if failed else waiter.add_result(one.future)
             self.condition.notify_all()
-        for one in told:
+        for one in notified:
             one.future._invoke_callbacks()  # type: ignore[attr-defined]
 
     def is_done(self, number: int) -> bool:
@@ -94,7 +94,7 @@ class Completion(Generic[T]):
         return self._own[number].exception() if number in self._own else self._error
 
     def observers(self, future: SharedFuture[T], number: int) -> _Observers[T]:
-        """Return who is told of *future*. The caller holds the condition."""
+        """Return the waiters and callbacks of *future*. The caller holds the condition."""
         return self._observers.setdefault(number, _Observers(future))
 
 

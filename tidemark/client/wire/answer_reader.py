@@ -1,4 +1,4 @@
-"""AnswerReader: who reads the answer to a batch."""
+"""AnswerReader: the reader of the answer to a batch."""
 
 from __future__ import annotations
 

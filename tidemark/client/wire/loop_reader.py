@@ -35,7 +35,7 @@ async def awaited(future: Future[SendResult]) -> SendResult:
             if threading.get_ident() == loop_thread:
                 wake()
                 return
-            with contextlib.suppress(RuntimeError):  # the loop is closed, so nobody waits
+            with contextlib.suppress(RuntimeError):  # the loop is closed, and its task with it
                 loop.call_soon_threadsafe(wake)
 
         future.add_done_callback(done)

@@ -66,7 +66,7 @@ class RemotingStream(BatchStream):
         self._sending = threading.Lock()  # held while a frame is sent; frames go out in the order of their batches
         self._reading = threading.Lock()  # held by the one thread that connects and reads
         self._loop_reader: LoopReader | None = None
-        self._is_thread_wanted = False  # batches are in flight for which nobody else reads
+        self._is_thread_wanted = False  # batches are in flight that have no other reader
         self._heard_at = float("-inf")  # time.monotonic() of the last answer on this connection
         self._connect_at = 0.0  # time.monotonic() of the earliest next connection
         self._opaque = itertools.count(1)
@@ -219,7 +219,7 @@ class RemotingStream(BatchStream):
         return reader.loop is loop and reader.watch(connection, deadline)
 
     def _read_now(self) -> None:
-        """Read what has arrived, unless another thread does."""
+        """Read the answers that have arrived, unless another thread is reading."""
         if not self._reading.acquire(blocking=False):
             return
         try:

@@ -133,6 +133,7 @@ class QueuePull:
         Raises:
             TopicNotFoundError, QueueIllegalError: the topic was deleted, or created again without this queue.
         """
+        self._seen = None  # of an earlier check: if the next line raises, the next look reports the error
         self._seen = self._moment(self._store.queue(self.topic, self.queue_id), now)
         return self._bounds(self._seen).units_end > self.cursor
 

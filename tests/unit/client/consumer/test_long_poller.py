@@ -153,6 +153,17 @@ def test_a_reported_failure_is_cleared_by_the_next_answer(pulls: Fetcher) -> Non
     assert pulls.unreachable is None
 
 
+def test_after_an_outage_the_first_answer_is_awaited(service: FakeService, pulls: Fetcher) -> None:
+    """A wait that ends at once would take a whole processor until the service has a message."""
+    service.is_silent = True
+    pulls.failed(QueryUnreachableError("not reached"))
+    pulls.want(ORDERS, 0)
+    until(lambda: [*pulls.fetched(0.01), *service.paths("/messages")])
+    began = time.monotonic()
+    assert list(pulls.fetched(0.2)) == []
+    assert time.monotonic() - began > 0.19
+
+
 def test_a_queue_that_is_dropped_from_a_shared_request_is_not_answered(service: FakeService, pulls: Fetcher) -> None:
     for queue in MANY:
         service.add(queue, b"x")

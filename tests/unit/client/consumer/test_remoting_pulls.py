@@ -285,6 +285,19 @@ def test_an_unreachable_service_is_reported_since_its_first_failure(served: Remo
         assert pulls.unreachable[0] == since
 
 
+def test_after_an_outage_the_first_answer_is_awaited(
+    queues: Queues, served: RemotingPeer, pulls: RemotingPulls
+) -> None:
+    """A wait that ends at once would take a whole processor until the service has a message."""
+    queues.silent = {ORDERS}
+    pulls.failed(QueryUnreachableError("not reached"))
+    pulls.want(ORDERS, 0)
+    until(lambda: [*pulls.fetched(0.01), *queues.asked])
+    began = time.monotonic()
+    assert list(pulls.fetched(0.2)) == []
+    assert time.monotonic() - began > 0.19
+
+
 def test_a_silent_connection_is_replaced(queues: Queues, served: RemotingPeer, monkeypatch: pytest.MonkeyPatch) -> None:
     """The service answers each pull in time, also one without messages."""
     monkeypatch.setattr(remoting_pulls, "_LONGEST_SILENCE_S", 0.05)

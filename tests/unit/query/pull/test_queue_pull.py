@@ -107,10 +107,13 @@ def test_an_offset_of_a_deleted_topic_is_refused_with_the_first_of_the_new_one(
 
 def test_a_deleted_topic_ends_a_waiting_pull(built: BuiltStore, pull_of: Callable[..., QueuePull]) -> None:
     pull = pull_of("latest")
-    watermark = pull.look().watermark
+    now = StoreMoment(pull.look().watermark, 0)
+    assert not pull.has_grown(now)
     built.delete_topic("orders")
     with pytest.raises(TopicNotFoundError):
-        pull.has_grown(StoreMoment(watermark, 0))
+        pull.has_grown(now)
+    with pytest.raises(TopicNotFoundError):
+        pull.look()
 
 
 def test_an_answer_above_the_limit_is_rebuilt_with_fewer_messages(pull_of: Callable[..., QueuePull]) -> None:

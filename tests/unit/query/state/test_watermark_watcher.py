@@ -16,6 +16,7 @@ from services.indexer.query.state.watermark_watcher import WatermarkWatcher
 from tests.built_store import BuiltStore
 from tidemark.errors import InFlightLimitError
 from tidemark.read.store_reader import StoreReader
+from tidemark.read.watermark import Watermark
 from tidemark.store.marks import Marks
 from tidemark.store.storage import DiskStorage
 
@@ -111,6 +112,27 @@ def test_a_wait_ends_at_its_timeout(built: BuiltStore) -> None:
             assert watcher.waiting == 0
 
     asyncio.run(wait())
+
+
+def test_a_watermark_that_the_caller_has_checked_is_not_checked_again(built: BuiltStore) -> None:
+    checked: list[Watermark] = []
+
+    def ready(watermark: Watermark) -> bool:
+        checked.append(watermark)
+        return False
+
+    async def wait() -> list[int]:
+        async with watching(built) as watcher:
+            await watcher.wait(ready, 0.01)  # the first one looks at the marks
+            (seen, *_) = checked
+            counts = []
+            for known in (seen, None):
+                checked.clear()
+                await watcher.wait(ready, 0.01, seen=known)
+                counts.append(len(checked))
+            return counts
+
+    assert asyncio.run(wait()) == [0, 1]
 
 
 def test_waits_above_the_limit_are_refused(built: BuiltStore) -> None:
