@@ -32,16 +32,16 @@ SIZES = {"index_slots": 16, "index_entries": 1000, "consume_queue_file_size_byte
 
 
 class LastSyncStorage(SyncRecordingStorage):
-    """A disk until its follower has released the shard: then each sync waits for `may_go_on`, and does *then*."""
+    """A disk until its follower ends its epoch: from then each sync waits for `may_go_on`, and does *then*."""
 
     def __init__(self, then: Callable[[], None] = lambda: None) -> None:
         super().__init__()
-        self.has_passed_on = False
+        self.holds_syncs = False
         self.waits, self.may_go_on = threading.Event(), threading.Event()
         self._then = then
 
     def fdatasync(self, descriptor: int) -> None:
-        if self.has_passed_on and "/indexer/" not in os.readlink(f"/proc/self/fd/{descriptor}"):
+        if self.holds_syncs and "/indexer/" not in os.readlink(f"/proc/self/fd/{descriptor}"):
             self.waits.set()
             assert self.may_go_on.wait(10)
             self._then()
@@ -65,10 +65,10 @@ class Relay:
         def caught_up(builder: ShardBuilder) -> None:
             catch_up(builder)
             until(builder.has_caught_up)
+            first.holds_syncs = builder._is_index
             committed.append(self.places[1] if builder._is_index else committed[-1])
 
         def gone(hand_over: HandOver) -> None:
-            first.has_passed_on = True
             committed.append(self.places[2])
             pass_shards_on(hand_over)
 
@@ -159,7 +159,7 @@ def test_a_last_sync_makes_only_its_own_files_durable(
 ) -> None:
     """The visible mark is already the next follower's at that time."""
     relay.storage = LastSyncStorage()
-    relay.storage.has_passed_on = True  # its syncs block until they are released
+    relay.storage.holds_syncs = True  # its syncs block until they are released
     begin_to_finish = ShardBuilder.begin_to_finish
 
     def begin_late(builder: ShardBuilder) -> None:

@@ -180,7 +180,7 @@ class RemotingLoad(Load):
         sending = threading.Thread(target=self._send)
         sending.start()
         try:
-            while not (self._stop.is_set() and self._room_is_full()):
+            while sending.is_alive() or not self._room_is_full():
                 with contextlib.suppress(TimeoutError):
                     self._take(self._client.receive(5))
         except (ConnectionError, OSError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from tidemark.index.check.findings import Note, Reason, Report, relative
 from tidemark.index.check.queues import QueueKey
 from tidemark.store.checkpoint import Checkpoint
 from tidemark.store.marks import Marks
-from tidemark.store.originals.checked_copy import CopyFault, read_checked
+from tidemark.store.originals.checked_copy import CopyFault, ValidContent, read_checked
 from tidemark.store.originals.consumer_offsets import SEPARATOR, load_consumer_offsets
 from tidemark.store.originals.next_offsets import NextOffsets, decode_next_offsets
 from tidemark.store.originals.originals import OriginalFile, querys_originals, writers_originals
@@ -21,6 +22,10 @@ from tidemark.store.originals.terms import clamp, read_terms
 from tidemark.store.originals.tombstones import load_tombstones
 from tidemark.store.originals.topics import is_config, load_topics
 from tidemark.store.paths import StorePaths
+
+_DAMAGE = (CopyFault.DAMAGED, CopyFault.MISSING)
+_READ_ATTEMPTS = 20
+_READ_PAUSE_S = 0.05  # a replacement is a few renames, but on a busy machine its process may wait between them
 
 
 def check_small_files(paths: StorePaths, report: Report) -> None:
@@ -60,17 +65,31 @@ def _check_copy(original: OriginalFile, paths: StorePaths, report: Report, reaso
     """
     name = relative(original.path, paths.root)
     try:
-        choice = read_checked(*original)
+        choice = _read_settled(original)
     except CorruptStoreError as error:
         report.find(reason, error.message.replace(str(original.path), name), path=name)
         return True
-    if choice.fault in (CopyFault.DAMAGED, CopyFault.MISSING):
+    if choice.fault in _DAMAGE:
         report.find(reason, f"is {choice.fault.lower()}; its checked copy is used instead", path=name)
         return True
     if choice.has_copy and not choice.is_copy_sound:
         report.find(reason, "its checked copy is damaged; the file itself is valid", path=name)
         return True
     return False
+
+
+def _read_settled(original: OriginalFile) -> ValidContent:
+    """Read an original; read it again while it seems damaged, since its owner may be replacing file and copy.
+
+    Raises CorruptStoreError if both are damaged.
+    """
+    choice = read_checked(*original)
+    attempts = 1
+    while choice.fault in _DAMAGE and attempts < _READ_ATTEMPTS:
+        time.sleep(_READ_PAUSE_S)
+        choice = read_checked(*original)
+        attempts += 1
+    return choice
 
 
 def _load_next_offsets(path: Path) -> None:

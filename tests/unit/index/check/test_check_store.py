@@ -6,6 +6,7 @@ import dataclasses
 import json
 import shutil
 import struct
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -179,6 +180,19 @@ def test_each_kind_of_damage_is_found_once(store: Path, reason: str, damage: Cal
     if reason not in (Reason.NUMBERS, Reason.KEY_EXTRA, Reason.CHECKPOINT):
         assert len(found) == 1
     assert all(finding.text and "\n" not in finding.text for finding in found)
+
+
+@pytest.mark.parametrize("is_replaced", [True, False])
+def test_a_file_that_is_missing_between_two_renames_is_no_finding(store: Path, is_replaced: bool) -> None:
+    """A writer's first save renames the copy before the file, and the check may look between the two renames."""
+    paths = StorePaths(store)
+    begin_term(paths.terms, 0, DiskStorage())
+    waiting = paths.terms.rename(paths.terms.with_name("terms.tmp"))
+    rename = threading.Timer(0.1, waiting.rename, [paths.terms])
+    if is_replaced:
+        rename.start()
+    found = reasons(check(store).findings)
+    assert found == ([] if is_replaced else [Reason.TERMS])
 
 
 def test_every_reason_of_a_finding_has_a_test() -> None:
