@@ -1,8 +1,9 @@
 """CommitLog: keeps append ▸ flush ▸ commit ▸ answer in order.
 
 Batches are submitted on the event loop. At the end of a turn the event loop itself appends the batches that arrived in
-it, if they are small and the appender thread is idle; otherwise the appender thread takes all that have arrived. Either
-one writes the group and passes it to the flusher. After the sync the group is committed, and one call back into the
+it, if they are small and the appender thread is idle; otherwise the appender thread takes all that have arrived. After
+a turn with one batch, the next batch is not kept until the end of its turn, because it is probably alone again. Either
+thread writes the group and passes it to the flusher. After the sync the group is committed, and one call back into the
 event loop answers it. A batch with WAIT=false is answered after the write. In `async` mode the commit follows the write
 at once. After a failed flush the log accepts no batches.
 """
@@ -64,6 +65,8 @@ class CommitLog:
         )
         self._inbox = Inbox()
         self._is_turn_planned = False
+        self._turn_batches = 0  # submitted in this turn of the event loop
+        self._was_lone = True  # the last turn with batches had one
         self._flusher = Flusher(
             store.segments.log,
             store.journal,
@@ -139,13 +142,22 @@ class CommitLog:
         self._require_open()
         self._unanswered.add(batch)
         self._inbox.add(batch)
+        self._turn_batches += 1
         if not self._is_turn_planned:
             self._is_turn_planned = True
-            self._loop.call_soon(self._append_little)
+            self._loop.call_soon(self._end_turn)
+            if self._was_lone:
+                self._append_little()
+
+    def _end_turn(self) -> None:
+        self._is_turn_planned = False
+        self._was_lone = self._turn_batches == 1
+        self._turn_batches = 0
+        if len(self._inbox):
+            self._append_little()
 
     def _append_little(self) -> None:
-        """Append the batches of this turn here if they are small, because to wake the thread would take longer."""
-        self._is_turn_planned = False
+        """Append the waiting batches here if they are small, because to wake the thread would take longer."""
         items = self._inbox.take_little(_LITTLE_BYTES) if self._appender.tail.has_room_for(_LITTLE_ROOM) else []
         if items:
             self._append_or_fail(items)

@@ -8,6 +8,8 @@ import pytest
 
 from services.writer.batch.batch import Batch
 from services.writer.config import FlushMode
+from services.writer.log.flusher import WrittenGroup
+from services.writer.log.inbox import Task
 from tests.unit.writer.batches import batch_of
 from tests.unit.writer.opened_log import LONG_S, OpenedLog, SyncGate, opened_log
 from tidemark.errors import (
@@ -60,6 +62,33 @@ def test_batches_are_appended_in_the_order_of_their_submission(tmp_path: Path, s
             first = await opened.append(*(batch_of(b"x" * size) for size in (1, 30_000, 40_000, 1)))
             second = await opened.append(batch_of(b"y", b"z"), batch_of(b"y"))
             assert [place(batch) for batch in first + second] == [(0, 1), (1, 1), (2, 1), (3, 1), (4, 2), (6, 1)]
+
+    asyncio.run(run())
+
+
+def test_a_lone_batch_is_appended_at_once_and_several_of_a_turn_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a turn of the event loop with several batches, the first one of the next turn waits for the others."""
+
+    async def run() -> None:
+        async with opened_log(tmp_path, commit_log_segment_size_bytes=LOOP_APPENDS) as opened:
+            await opened.append(batch_of(b"x"))  # by the thread, which creates the file
+            groups: list[list[Batch | Task]] = []
+            appender, append = opened.log._appender, opened.log._appender.append
+
+            def recording(items: list[Batch | Task]) -> WrittenGroup:
+                groups.append(items)
+                return append(items)
+
+            monkeypatch.setattr(appender, "append", recording)
+            turns = [[batch_of(b"%d" % number) for number in range(count)] for count in (1, 3, 2, 1, 1)]
+            for turn in turns:
+                for batch in turn:
+                    opened.log.submit(batch)
+                assert (turn[0].appended is not None) == (turn is not turns[2] and turn is not turns[3])
+                await asyncio.sleep(0.01)
+            assert [len(group) for group in groups] == [1, 1, 2, 2, 1, 1]
 
     asyncio.run(run())
 
