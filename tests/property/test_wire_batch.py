@@ -7,7 +7,7 @@ import zlib
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests import builders
@@ -52,6 +52,22 @@ def test_encoded_elements_have_the_documented_layout(elements: Elements) -> None
 @given(wire=st.one_of(damaged_wire_batches(), st.binary(max_size=120)))
 def test_the_batch_scan_accepts_the_same_batches_as_the_plain_decoder(wire: bytes) -> None:
     """A batch is malformed for both, at the same byte, or for none; and the facts are those of its elements."""
+    check_scan(wire)
+
+
+@example(body=b"x", at=-2, changed=1, is_cut=False)
+@given(body=st.binary(max_size=40), at=st.integers(-3, 61), changed=st.integers(0, 255), is_cut=st.booleans())
+def test_the_batch_scan_of_one_plain_element_accepts_the_same_batches(
+    body: bytes, at: int, changed: int, is_cut: bool
+) -> None:
+    """The same for one element without properties, for which the scan has a way of its own."""
+    wire = bytearray(builders.wire_batch((body, b"", 0)))
+    if at < len(wire):
+        wire[at] = changed
+    check_scan(bytes(wire[:at] if is_cut else wire))
+
+
+def check_scan(wire: bytes) -> None:
     elements, malformed_at = decoded(wire)
     if malformed_at is not None:
         with pytest.raises(BatchMalformedError) as refused:

@@ -67,6 +67,7 @@ class Caller:
         self._action = action
         self._by: LoadedAccess | None = None
         self._known = KnownCaller(_ANYBODY, float("inf"))
+        self._own = _NO_RATES
 
     @property
     def name(self) -> str:
@@ -92,8 +93,15 @@ class Caller:
         if loaded is not self._by or self._known.expires <= time.time():
             self._known = KnownCaller(_ANYBODY, float("inf"))
             self._by = None
+            self._own = _NO_RATES
             self._known = loaded.authenticator.identify(self._presented)
             self._by = loaded
+            self._own = loaded.rates.get(self.name, _NO_RATES)
+
+    @property
+    def is_free(self) -> bool:
+        """True if the caller may do everything, and no audit log notes it: `require` would do nothing."""
+        return self._guard.access is None and self._guard.audit is None
 
     def may(self, right: Right) -> bool:
         """Return True if *right* is allowed now. Raises UnauthenticatedError if the caller is no longer known."""
@@ -113,11 +121,15 @@ class Caller:
 
     def take_request(self) -> None:
         """Count one request. Raises RateLimitedError."""
-        self._take(lambda rates, own: rates.take_request(self._payer, own.requests_per_s))
+        rates, own = self._guard.rates, self._own.requests_per_s
+        if rates.requests_per_s or own is not None:
+            self._take(lambda: rates.take_request(self._payer, own))
 
     def take_append(self, size: int) -> None:
         """Count *size* bytes to append. Raises RateLimitedError."""
-        self._take(lambda rates, own: rates.take_append(self._payer, own.append_bytes_per_s, size))
+        rates, own = self._guard.rates, self._own.append_bytes_per_s
+        if rates.append_bytes_per_s or own is not None:
+            self._take(lambda: rates.take_append(self._payer, own, size))
 
     def note(self, resource: str, outcome: str, *, changes: bool = False) -> None:
         """Write the outcome to the audit log."""
@@ -136,10 +148,9 @@ class Caller:
     def _payer(self) -> str:
         return self.name or self._address
 
-    def _take(self, take: Callable[[RateLimits, Rates], None]) -> None:
-        own = _NO_RATES if self._by is None else self._by.rates.get(self.name, _NO_RATES)
+    def _take(self, take: Callable[[], None]) -> None:
         try:
-            take(self._guard.rates, own)
+            take()
         except StoreError as error:
             self.refused("", error)
             raise

@@ -22,20 +22,20 @@ class RateLimits:
     """
 
     def __init__(self, *, requests_per_s: int = 0, append_bytes_per_s: int = 0, greatest_append_bytes: int = 0) -> None:
-        self._requests_per_s = requests_per_s
-        self._append_bytes_per_s = append_bytes_per_s
+        self.requests_per_s = requests_per_s
+        self.append_bytes_per_s = append_bytes_per_s
         self._greatest_append_bytes = greatest_append_bytes
         self._limiters: dict[tuple[str, int], Throttled] = {}
 
     def take_request(self, caller: str, own_limit: int | None) -> None:
         """Count one request of *caller*. Raises RateLimitedError above the limit."""
-        limit = self._requests_per_s if own_limit is None else own_limit
+        limit = self.requests_per_s if own_limit is None else own_limit
         if limit:
             self._take("requests", caller, limit, limit, 1)
 
     def take_append(self, caller: str, own_limit: int | None, size: int) -> None:
         """Count *size* bytes to append. Raises RateLimitedError above the limit."""
-        limit = self._append_bytes_per_s if own_limit is None else own_limit
+        limit = self.append_bytes_per_s if own_limit is None else own_limit
         if limit:
             burst = max(limit, self._greatest_append_bytes)
             self._take("append_bytes", caller, limit, burst, min(size, burst))

@@ -12,7 +12,7 @@ import numpy as np
 
 from tidemark.errors import BatchMalformedError, PropertiesSizeExceededError
 from tidemark.format.dispatch_request import U8Array
-from tidemark.format.elements import decode_elements, encode_elements
+from tidemark.format.elements import BODY_LENGTH_AT, ELEMENT_OVERHEAD, decode_elements, encode_elements
 from tidemark.format.kernels import batch as kernel
 from tidemark.format.kernels.properties import N_NAMES
 from tidemark.format.primitives import MAX_PROPERTIES_SIZE_BYTES
@@ -47,13 +47,15 @@ def scan(wire: bytes | U8Array) -> BatchFacts:
     Raises BatchMalformedError (fact: at, the byte where the malformed element starts).
     """
     buffer = np.frombuffer(wire, np.uint8) if isinstance(wire, bytes) else wire
+    data = buffer.data
+    if (plain := _facts_of_plain(data)) is not None:
+        return plain
     result = np.empty(kernel.N_FACTS, np.int64)
     kernel.scan_batch(buffer, np.empty((N_NAMES, 2), np.int64), result)
     facts: list[int] = result.tolist()  # each access to an element of an array costs more than the whole loop
     if facts[kernel.FAULT]:
         at = facts[kernel.FAULT_AT]
         raise BatchMalformedError(f"the bytes are not a wire batch: byte {at} starts no valid element", at=at)
-    data = buffer.data
     first_properties = b""
     if facts[kernel.COUNT]:
         (size,) = _SIZE.unpack_from(data)
@@ -75,6 +77,20 @@ def scan(wire: bytes | U8Array) -> BatchFacts:
         _element(facts[kernel.UNFINDABLE_AT]),
         facts[kernel.WITHOUT_UNIQUE_KEY],
     )
+
+
+def _facts_of_plain(data: memoryview) -> BatchFacts | None:
+    """Return the facts of one element with a body and no properties; None for other data.
+
+    The most frequent batch: without its arrays, a call of the compiled loop costs a fifth.
+    """
+    size = len(data)
+    if size <= ELEMENT_OVERHEAD or _SIZE.unpack_from(data)[0] != size or data[-1] or data[-2]:
+        return None
+    (body_length,) = _SIZE.unpack_from(data, BODY_LENGTH_AT)
+    if body_length != size - ELEMENT_OVERHEAD:
+        return None
+    return BatchFacts(1, body_length, body_length, None, None, None, None, 0, 0, None, b"", b"", b"", None, 1)
 
 
 def _element(number: int) -> int | None:

@@ -117,15 +117,16 @@ class Connection(asyncio.Protocol):
             return
         if frames:
             self._incomplete_since_s = None
-        if len(self._buffer) and self._incomplete_since_s is None:
+        size = len(self._buffer)
+        if size and self._incomplete_since_s is None:
             self._incomplete_since_s = self.last_read_s
-        self._report_buffer()
+        if size != self._reported_bytes:
+            self._report_buffer()
 
     def _report_buffer(self) -> None:
         change = len(self._buffer) - self._reported_bytes
-        if change:
-            self._reported_bytes += change
-            self._owner.buffer_changed(change)
+        self._reported_bytes += change
+        self._owner.buffer_changed(change)
 
     def _drop_buffer(self) -> None:
         self._buffer = FrameBuffer(self._limits.frame_bytes)

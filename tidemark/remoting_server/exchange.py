@@ -10,8 +10,8 @@ import orjson
 from tidemark.access.guard import Caller
 from tidemark.errors import StoreError
 from tidemark.remoting.codes import ResponseCode
-from tidemark.remoting.frame import Buffer, Frame, answer_to
-from tidemark.remoting.framing import encode, encode_parts
+from tidemark.remoting.frame import ONE_WAY, Buffer, Frame, answer_to
+from tidemark.remoting.framing import encode, encode_parts, encode_success
 from tidemark.remoting.refusal import FACTS, REASON
 from tidemark.status import status_of
 
@@ -41,7 +41,12 @@ class Exchange:
     ) -> None:
         """Answer the request."""
         frame = self.frame
-        data = () if frame.is_one_way else (encode(answer_to(frame, code, remark[:_MOST_REMARK], fields, body)),)
+        data: tuple[Buffer, ...] = ()
+        if not frame.flag & ONE_WAY:
+            if code or fields or remark:
+                data = (encode(answer_to(frame, code, remark[:_MOST_REMARK], fields, body)),)
+            else:
+                data = (encode_success(frame.opaque, body),)
         self.connection.finish(frame.code, code, data)
 
     def answer_parts(self, code: int, fields: dict[str, str], parts: Iterable[Buffer], *, remark: str = "") -> None:

@@ -206,16 +206,21 @@ class MappedFileQueue:
     def write(self, offset: int, data: bytes | bytearray | memoryview) -> None:
         """Write *data* at *offset*, across files, which are created as needed."""
         assert self._storage is not None, "this queue of files only reads"
-        view = memoryview(data)
-        while len(view):
-            start = self.file_start(offset)
-            if not self.covers(offset):
-                self.create_file(start)
+        while size := len(data):
+            start = offset - offset % self.file_size
+            file = self._open.get(start)
+            if file is None:
+                if start not in self._starts:
+                    self.create_file(start)
+                file = self.opened(start)
             room = start + self.file_size - offset
-            file = self.opened(start)
-            self._storage.pwrite(file.descriptor, view[:room], offset - start)
-            offset += len(view[:room])
-            view = view[room:]
+            if size <= room:
+                self._storage.pwrite(file.descriptor, data, offset - start)
+                return
+            data = memoryview(data)
+            self._storage.pwrite(file.descriptor, data[:room], offset - start)
+            offset += room
+            data = data[room:]
 
     def flush(self, start: int) -> None:
         """Sync the file that starts at *start* by fdatasync."""

@@ -153,12 +153,12 @@ class DiskStorage:
         return os.open(path, os.O_RDWR)
 
     def pwrite(self, descriptor: int, data: bytes | bytearray | memoryview, at: int) -> None:
-        view = memoryview(data)
         try:
-            while len(view):
-                written = os.pwrite(descriptor, view, at)
-                view = view[written:]
+            written = os.pwrite(descriptor, data, at)
+            while written < len(data):  # on a full disk, the next call raises
+                data = memoryview(data)[written:]
                 at += written
+                written = os.pwrite(descriptor, data, at)
         except OSError as error:  # no context manager: it costs as much as a small write
             _raise_if_full(error)
             raise

@@ -81,19 +81,20 @@ class Admission:
         Raises a RejectedError leaf. A rejection changes no state.
         """
         config = topic.config
+        is_batch = config.is_batch
         wire = u8(payload)
         if wire.size > self._limits.max_message_size + _SINGLE_SLACK:
             raise self._too_large(wire.size)
         facts = scan(wire)
-        self._check_facts(facts, wire.size, config)
+        self._check_facts(facts, wire.size, config.name, is_batch=is_batch)
         if not is_retry(request):
             _require_supported(facts, wire)
-        if _needs_unique_keys(facts, config):
+        if _needs_unique_keys(facts, is_batch=is_batch):
             wire, facts = self._with_unique_keys(request, wire, facts, config)
-        level = self._delay_level(request, facts, config)
+        level = 0 if is_batch or facts.count != 1 else self._delay_level(request, facts)
         unique_key = facts.unique_key or request.request_id.encode()
         inner_properties = None
-        if config.is_batch:
+        if is_batch:
             unique_key, inner_properties = self._inner_properties(request, facts)
         batch = Batch(
             key=QueueKey(config.name, self._choose_queue(request, config, facts)),
@@ -103,7 +104,7 @@ class Admission:
             parts_size=facts.parts_size,
             wrapper=_wrapper(request, born_host),
             unique_key=unique_key,
-            first_extra=u8(b"" if config.is_batch else _first_extra(request, facts)),
+            first_extra=u8(b"" if is_batch else _first_extra(request, facts)),
             inner_properties=inner_properties,
             expected_next_offset=request.expected_next_offset if request.HasField("expected_next_offset") else None,
             waits_for_flush=_waits_for_flush(request, facts),
@@ -146,7 +147,7 @@ class Admission:
         text = f"the batch is {size:,} bytes, and the limit is {limit:,}: send fewer or smaller messages in a batch"
         return MessageSizeExceededError(text, size=size, limit=limit)
 
-    def _check_facts(self, facts: BatchFacts, wire_size: int, config: TopicConfig) -> None:
+    def _check_facts(self, facts: BatchFacts, wire_size: int, topic: str, *, is_batch: bool) -> None:
         limit = self._limits.max_message_size
         if facts.count == 0:
             raise BatchEmptyError("the batch has no messages: send at least one")
@@ -154,7 +155,7 @@ class Admission:
             raise BatchEmptyError(
                 f"message {facts.empty_body_at} of the batch has an empty body", at=facts.empty_body_at
             )
-        single = facts.count == 1 and not config.is_batch  # as for a single send, the limit applies to the body only
+        single = facts.count == 1 and not is_batch  # as for a single send, the limit applies to the body only
         if (facts.parts_size - len(facts.first_properties) if single else wire_size) > limit:
             raise self._too_large(wire_size)
         if facts.delay_at is not None and not single:
@@ -174,13 +175,13 @@ class Admission:
                 "leave it out",
                 at=facts.crc_at,
             )
-        if facts.unfindable_at is not None and not config.name.startswith((RETRY_PREFIX, DEAD_LETTER_PREFIX)):
+        if facts.unfindable_at is not None and not topic.startswith((RETRY_PREFIX, DEAD_LETTER_PREFIX)):
             raise PropertiesIllegalError(
                 f"message {facts.unfindable_at} of the batch has a tag or key that cannot be queried: a tag must not "
                 "be *, contain ||, or begin or end with a space; tags and keys must not contain control characters",
                 at=facts.unfindable_at,
             )
-        if config.is_batch and facts.count > MAX_INNER_BATCH_COUNT:
+        if is_batch and facts.count > MAX_INNER_BATCH_COUNT:
             raise InnerBatchIllegalError(
                 f"the batch has {facts.count:,} messages, and an inner batch may have at most "
                 f"{MAX_INNER_BATCH_COUNT:,}: send fewer messages in a batch",
@@ -188,10 +189,8 @@ class Admission:
                 limit=MAX_INNER_BATCH_COUNT,
             )
 
-    def _delay_level(self, request: AppendBatchRequest, facts: BatchFacts, config: TopicConfig) -> int:
+    def _delay_level(self, request: AppendBatchRequest, facts: BatchFacts) -> int:
         """Return the delay level of a single message, from its own property or the request's; 0 for no delay."""
-        if facts.count != 1 or config.is_batch:
-            return 0
         own = 0 if facts.delay_at is None else delay_level(decode_properties(facts.first_properties))
         level = own or delay_level(request.properties)
         if level and request.HasField("expected_next_offset"):
@@ -246,9 +245,9 @@ def _require_supported(facts: BatchFacts, wire: U8Array) -> None:
         require_no_timer(decode_properties(element.properties), at=facts.delay_at)
 
 
-def _needs_unique_keys(facts: BatchFacts, config: TopicConfig) -> bool:
+def _needs_unique_keys(facts: BatchFacts, *, is_batch: bool) -> bool:
     """Return True if keys must be written into the wire batch; for the first message alone, `first_extra` is enough."""
-    first = 0 if facts.unique_key or config.is_batch else 1
+    first = 0 if facts.unique_key or is_batch else 1
     return facts.without_unique_key > first
 
 

@@ -6,7 +6,8 @@ whose body is the received wire batch (docs/format.md §3).
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+import struct
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,10 +18,13 @@ from tidemark.format.elements import Element, encode_elements
 from tidemark.format.host import IPV4_HOST_SIZE
 from tidemark.format.primitives import MAX_PROPERTIES_SIZE_BYTES, masked_crc32
 from tidemark.format.properties import INNER_BASE, encode_properties
-from tidemark.format.record import HEADS, Magic, with_host_flags
+from tidemark.format.record import Magic, with_host_flags
 from tidemark.format.sys_flag import INNER_BATCH_FLAGS, SysFlag
 
 from .batch import Batch, Wrapper
+
+_INNER_BATCH_FLAGS = int(INNER_BATCH_FLAGS)
+_MAGIC = int(Magic.V1)  # topics of clients have at most 127 characters
 
 
 class RecordPosition(NamedTuple):
@@ -31,30 +35,55 @@ class RecordPosition(NamedTuple):
     store_timestamp: int
 
 
-def u8(data: bytes) -> U8Array:
+def u8(data: bytes | bytearray) -> U8Array:
     """Return *data* as an array, without a copy."""
     return np.frombuffer(data, np.uint8)
 
 
 class _Head:
-    """A reusable record head; one for each size of born host."""
+    """A reusable record head; one for each size of born host. One `pack_into` is faster than an array's fields."""
 
     def __init__(self, born_size: int, store_host: bytes) -> None:
-        fields: Any = np.zeros(1, HEADS[born_size, len(store_host)])
-        fields["magic"] = int(Magic.V1)  # topics of clients have at most 127 characters
-        fields["store_host"] = np.void(store_host)
-        self.bytes: U8Array = fields.view(np.uint8)
-        self.views: dict[str, Any] = {name: fields[name] for name in fields.dtype.names}
+        self._store_host = store_host
+        self._struct = struct.Struct(f">iiiiiqqiq{born_size}sq{len(store_host)}siqi")  # as `record_head`
+        self.size = self._struct.size
+        self._data = bytearray(self.size)
+        self.bytes = u8(self._data)
 
-    def fill(self, wrapper: Wrapper, *, queue_id: int, sys_flag: int, store_timestamp: int) -> None:
-        """Set the fields that are equal in all records of a batch."""
-        views = self.views
-        views["queue_id"][0] = queue_id
-        views["sys_flag"][0] = sys_flag
-        views["born_timestamp"][0] = wrapper.born_timestamp
-        views["born_host"][0] = np.void(wrapper.born_host)
-        views["store_timestamp"][0] = store_timestamp
-        views["reconsume_times"][0] = wrapper.reconsume_times
+    def fill(
+        self,
+        wrapper: Wrapper,
+        queue_id: int,
+        sys_flag: int,
+        store_timestamp: int,
+        *,
+        total_size: int = 0,
+        body_crc: int = 0,
+        flag: int = 0,
+        queue_offset: int = 0,
+        physical_offset: int = 0,
+        body_length: int = 0,
+    ) -> None:
+        """Set all fields. Those after *store_timestamp* differ between records: the compiled loop sets them itself."""
+        self._struct.pack_into(
+            self._data,
+            0,
+            total_size,
+            _MAGIC,
+            body_crc,
+            queue_id,
+            flag,
+            queue_offset,
+            physical_offset,
+            sys_flag,
+            wrapper.born_timestamp,
+            wrapper.born_host,
+            store_timestamp,
+            self._store_host,
+            wrapper.reconsume_times,
+            0,
+            body_length,
+        )
 
 
 class Encoder:
@@ -67,8 +96,7 @@ class Encoder:
 
     def size(self, batch: Batch, queue_offset: int) -> int:
         """Return the bytes that *batch* takes in the log if its first message gets *queue_offset*."""
-        head = self._head_size(len(batch.wrapper.born_host))
-        fixed = head + batch.topic_field.size + 2
+        fixed = self._head(batch).size + batch.topic_field.size + 2
         if batch.inner_properties is not None:
             return fixed + batch.wire.size + len(batch.inner_properties) + len(_inner_base(queue_offset))
         return batch.count * fixed + batch.parts_size + batch.first_extra.size
@@ -80,7 +108,8 @@ class Encoder:
         """
         if batch.inner_properties is not None:
             return self._encode_inner(batch, place, out)
-        head = self._fill(batch, batch.wrapper.sys_flag, place)
+        wrapper, head = batch.wrapper, self._head(batch)
+        head.fill(wrapper, batch.key.queue_id, self._flags(wrapper, wrapper.sys_flag), place.store_timestamp)
         if self._positions.size < batch.count:
             self._positions = np.empty(batch.count, np.int64)
         wire_batch.encode_records(
@@ -93,6 +122,8 @@ class Encoder:
             out=out,
             positions=self._positions,
         )
+        if batch.count == 1:
+            return place.physical_offset.to_bytes(8, "big")
         return self._positions[: batch.count].astype(">i8").tobytes()
 
     def _encode_inner(self, batch: Batch, place: RecordPosition, out: U8Array) -> bytes:
@@ -105,13 +136,19 @@ class Encoder:
                 size=len(properties),
                 limit=MAX_PROPERTIES_SIZE_BYTES,
             )
-        head = self._fill(batch, batch.wrapper.sys_flag | INNER_BATCH_FLAGS, place)
-        head.views["total_size"][0] = self.size(batch, place.queue_offset)
-        head.views["body_crc"][0] = masked_crc32(batch.wire.data)
-        head.views["flag"][0] = batch.wrapper.flag
-        head.views["queue_offset"][0] = place.queue_offset
-        head.views["physical_offset"][0] = place.physical_offset
-        head.views["body_length"][0] = batch.wire.size
+        wrapper, head = batch.wrapper, self._head(batch)
+        head.fill(
+            wrapper,
+            batch.key.queue_id,
+            self._flags(wrapper, wrapper.sys_flag | _INNER_BATCH_FLAGS),
+            place.store_timestamp,
+            total_size=self.size(batch, place.queue_offset),
+            body_crc=masked_crc32(batch.wire.data),
+            flag=wrapper.flag,
+            queue_offset=place.queue_offset,
+            physical_offset=place.physical_offset,
+            body_length=batch.wire.size,
+        )
         tail = u8(len(properties).to_bytes(2, "big") + properties)
         at = 0
         for part in (head.bytes, batch.wire, batch.topic_field, tail):
@@ -119,18 +156,15 @@ class Encoder:
             at += part.size
         return place.physical_offset.to_bytes(8, "big")
 
-    def _fill(self, batch: Batch, sys_flag: int, place: RecordPosition) -> _Head:
-        wrapper = batch.wrapper
-        size = len(wrapper.born_host)
+    def _head(self, batch: Batch) -> _Head:
+        size = len(batch.wrapper.born_host)
         head = self._heads.get(size)
         if head is None:
             head = self._heads[size] = _Head(size, self.store_host)
-        sys_flag = with_host_flags(sys_flag, born_host=wrapper.born_host, store_host=self.store_host)
-        head.fill(wrapper, queue_id=batch.key.queue_id, sys_flag=sys_flag, store_timestamp=place.store_timestamp)
         return head
 
-    def _head_size(self, born_size: int) -> int:
-        return HEADS[born_size, len(self.store_host)].itemsize
+    def _flags(self, wrapper: Wrapper, sys_flag: int) -> int:
+        return with_host_flags(sys_flag, born_host=wrapper.born_host, store_host=self.store_host)
 
 
 def _inner_base(queue_offset: int, *, after: bytes = b"") -> bytes:

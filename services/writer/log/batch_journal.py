@@ -44,9 +44,10 @@ class BatchJournal:
     def _put(self, sequence: int, entries: list[bytes]) -> None:
         first = sequence % ENTRIES
         until_edge = ENTRIES - first
-        for at, part in ((first, entries[:until_edge]), (0, entries[until_edge:])):
-            if part:
-                self._storage.pwrite(self._descriptor, b"".join(part), HEAD_SIZE + at * ENTRY_SIZE)
+        if len(entries) > until_edge:
+            self._put(sequence + until_edge, entries[until_edge:])
+            entries = entries[:until_edge]
+        self._storage.pwrite(self._descriptor, b"".join(entries), HEAD_SIZE + first * ENTRY_SIZE)
 
     def flush(self) -> None:
         """Make the entries durable."""

@@ -231,7 +231,7 @@ class CommitLog:
         """Pass a written group on to the flusher, and answer the batches that do not wait for it."""
         if not self._is_sync:
             self._commit(written)
-            written = written._replace(batches=[])
+            written = WrittenGroup([], *written[1:])
         elif not all(batch.waits_for_flush for batch in written.batches):
             self._answer_written(written.batches)
             written = written._replace(batches=[batch for batch in written.batches if batch.waits_for_flush])

@@ -14,6 +14,8 @@ class PublishedOffsets:
 
     def __init__(self, checkpoint: Checkpoint, flushed: Flushed) -> None:
         self._checkpoint = checkpoint
+        self._committed = checkpoint.committed_offset  # nothing else moves it
+        self._word = checkpoint.committed_word_address()
         self._flushed = flushed
 
     def flush(self, end: int, *, store_timestamp: int) -> None:
@@ -23,10 +25,11 @@ class PublishedOffsets:
 
     def commit(self, end: int) -> bool:
         """Publish *end* as the committed offset and wake other processes. Return False if it is not greater."""
-        if end <= self._checkpoint.committed_offset:
+        if end <= self._committed:
             return False
+        self._committed = end
         self._checkpoint.set(Field.CONFIRM_PHYSICAL_OFFSET, end)
-        wake(self._checkpoint.committed_word_address())
+        wake(self._word)
         return True
 
 
@@ -35,7 +38,7 @@ class Committed:
 
     def __init__(self, offset: int) -> None:
         self.offset = offset
-        self._moved = asyncio.Event()
+        self._moved: asyncio.Event | None = None  # of the waiters, if there are any
 
     def move(self, offset: int) -> None:
         """Raise the offset to *offset*, if that is greater, and wake the waiters."""
@@ -45,9 +48,12 @@ class Committed:
 
     def wake(self) -> None:
         """Wake all waiters."""
-        self._moved.set()
-        self._moved = asyncio.Event()
+        moved, self._moved = self._moved, None
+        if moved is not None:
+            moved.set()
 
     async def wait(self) -> None:
         """Block until the offset moves or `wake` is called."""
+        if self._moved is None:
+            self._moved = asyncio.Event()
         await self._moved.wait()

@@ -62,7 +62,8 @@ class Flusher:
         self._on_failure = on_failure
         self._interval_s = interval_s
         self._handed: list[WrittenGroup] = []
-        self._changed = threading.Condition()
+        self._lock = threading.Lock()
+        self._changed = threading.Condition(self._lock)
         self._closing = threading.Event()
         self._beside = ThreadPoolExecutor(1, "journal-flusher")
         self._thread = threading.Thread(target=self._run, name="flusher", daemon=True)
@@ -73,13 +74,13 @@ class Flusher:
 
     def hand_over(self, written: WrittenGroup) -> None:
         """Accept a group. `on_flushed` is called with it, possibly merged with the groups that follow."""
-        with self._changed:
+        with self._lock:
             self._handed.append(written)
             self._changed.notify()
 
     def close(self) -> None:
         """Sync the accepted groups and stop the thread."""
-        with self._changed:
+        with self._lock:
             self._closing.set()
             self._changed.notify()
         self._thread.join()
@@ -126,7 +127,7 @@ class Flusher:
 
     def _take(self) -> WrittenGroup | None:
         """Return all accepted groups, merged into one; None after `close`."""
-        with self._changed:
+        with self._lock:
             self._changed.wait_for(lambda: self._handed or self._closing.is_set())
             handed, self._handed = self._handed, []
         if not handed:

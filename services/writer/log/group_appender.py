@@ -48,7 +48,12 @@ class GroupAppender:
         for item in items:
             if isinstance(item, Batch):
                 batches.append(item)
-                self._append_or_refuse(item)
+                try:
+                    self._append(item)
+                except FlushFailedError:
+                    raise
+                except StoreError as error:
+                    item.error = error
             else:
                 self.tail.write_out()
                 item()
@@ -57,14 +62,6 @@ class GroupAppender:
         return WrittenGroup(
             batches, self.written_offset, self.tail.take_dirty(), self.tail.store_timestamp, len(batches)
         )
-
-    def _append_or_refuse(self, batch: Batch) -> None:
-        try:
-            self._append(batch)
-        except FlushFailedError:
-            raise
-        except StoreError as error:
-            batch.error = error
 
     def _append(self, batch: Batch) -> None:
         if self._window.find(batch):
@@ -76,9 +73,9 @@ class GroupAppender:
     def _note_written(self, batches: list[Batch]) -> None:
         now_ns = time.time_ns()
         for batch in batches:
-            batch.written_ns = 0 if batch.appended is None else now_ns
-        ends = (batch.appended.end_offset for batch in batches if batch.appended is not None)
-        self.written_offset = max(self.written_offset, max(ends, default=0))
+            if batch.appended is not None:
+                batch.written_ns = now_ns
+                self.written_offset = max(self.written_offset, batch.appended.end_offset)
         self._counts.count(batches)
 
     def snapshot(self) -> Snapshot:

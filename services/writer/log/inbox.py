@@ -18,7 +18,8 @@ class Inbox:
 
     def __init__(self) -> None:
         self._items: list[Batch | Task] = []
-        self._changed = threading.Condition()
+        self._lock = threading.Lock()
+        self._changed = threading.Condition(self._lock)
         self._taken = False  # a consumer is appending the items that it took
         self._closed = False
 
@@ -28,18 +29,18 @@ class Inbox:
 
     def put(self, item: Batch | Task) -> None:
         """Add an item and wake the thread."""
-        with self._changed:
+        with self._lock:
             self._items.append(item)
             self._changed.notify()
 
     def add(self, batch: Batch) -> None:
         """Add a batch without waking the thread; the caller must call `take_little` or `wake` soon."""
-        with self._changed:
+        with self._lock:
             self._items.append(batch)
 
     def wake(self) -> None:
         """Wake the thread."""
-        with self._changed:
+        with self._lock:
             self._changed.notify()
 
     def take(self) -> list[Batch | Task] | None:
@@ -47,7 +48,7 @@ class Inbox:
 
         For the appender thread.
         """
-        with self._changed:
+        with self._lock:
             self._changed.wait_for(lambda: not self._taken and (self._items or self._closed))
             return self._take() or None
 
@@ -56,7 +57,7 @@ class Inbox:
 
         For the event loop.
         """
-        with self._changed:
+        with self._lock:
             may_take = not self._taken and not self._closed and self._is_little(limit_bytes)
             return self._take() if may_take else []
 
@@ -74,20 +75,20 @@ class Inbox:
 
     def give_back(self) -> None:
         """Allow the next take, after the items taken before were appended."""
-        with self._changed:
+        with self._lock:
             self._taken = False
             if self._items or self._closed:
                 self._changed.notify()
 
     def close(self) -> None:
         """Close the queue: `take` returns the waiting items, and then None."""
-        with self._changed:
+        with self._lock:
             self._closed = True
             self._changed.notify()
 
     def discard(self) -> None:
         """Close and drop the waiting items."""
-        with self._changed:
+        with self._lock:
             self._items = []
             self._closed = True
             self._changed.notify()

@@ -20,7 +20,7 @@ from ..batch.record_encoder import Encoder, RecordPosition
 from ..dedup.recent_batches import RecentBatches
 from .batch_journal import BatchJournal, stretch_of
 from .disk_guard import DiskGuard
-from .page_preallocation import PagePreallocation
+from .page_preallocation import LEAST_BYTES, PagePreallocation
 from .queue_offsets import QueueOffsets
 from .segments import Segments, as_unavailable
 
@@ -46,6 +46,7 @@ class LogTail:
         self.store_timestamp = store_timestamp  # of the last record; store times never decrease
         self.offsets = offsets
         self.rolled_at: int | None = None  # start of the file after the last roll, until `take_roll`
+        self._file_end = 0  # of the position's file; at most the position if that file may be missing
         self._segments = segments
         self._encoder = encoder
         self._window = window
@@ -65,11 +66,10 @@ class LogTail:
         """
         self._guard.require_room()
         self._require_expected(batch)
-        self._make_room(batch)
+        size = self._make_room(batch)
         self._require_expected(batch)  # again, because the write of the buffer may have failed
         queue_offset = self.offsets.next(batch.key)
         place = RecordPosition(queue_offset, self.position, max(self.store_timestamp, time.time_ns() // 1_000_000))
-        size = self._encoder.size(batch, queue_offset)
         if self._filled + size > self._buffer.size:  # larger than the buffer: written at once from a buffer of its own
             self._append_alone(batch, place, size)
             return
@@ -79,9 +79,7 @@ class LogTail:
 
     def has_room_for(self, size: int) -> bool:
         """Return True if *size* bytes fit into the current file. Safe from any thread; the result may be stale."""
-        return self._segments.end_of_file(self.position) - self.position >= size and self._segments.log.covers(
-            self.position
-        )
+        return self._file_end - self.position >= size
 
     def _require_expected(self, batch: Batch) -> None:
         expected = batch.expected_next_offset
@@ -123,16 +121,32 @@ class LogTail:
             physical_offsets=positions,
         )
 
-    def _make_room(self, batch: Batch) -> None:
-        """Roll if *batch* and a blank record do not fit in the file; write the buffer if *batch* does not fit in it."""
-        self._segments.ensure(self._segments.log.file_start(self.position))
-        size = self._encoder.size(batch, self.offsets.next(batch.key))
-        if self.position + size + BLANK_SIZE > self._segments.end_of_file(self.position):
+    def _make_room(self, batch: Batch) -> int:
+        """Roll if *batch* and a blank record do not fit in the file; write the buffer if *batch* does not fit in it.
+
+        Return the size of *batch* in the log.
+        """
+        if self.position >= self._file_end:
+            self._open_file()
+        size = self._size(batch)
+        if self.position + size + BLANK_SIZE > self._file_end:
             self.write_out()
-            if self.position + size + BLANK_SIZE > self._segments.end_of_file(self.position):
+            size = self._size(batch)  # of an inner batch: its INNER_BASE may have changed, as the write may have failed
+            if self.position + size + BLANK_SIZE > self._file_end:
                 self._roll()
         elif self._filled + size > self._buffer.size:
             self.write_out()
+            size = self._size(batch)
+        return size
+
+    def _size(self, batch: Batch) -> int:
+        return self._encoder.size(batch, self.offsets.next(batch.key))
+
+    def _open_file(self) -> None:
+        """Create the file of the position, if it is missing."""
+        end = self._segments.end_of_file(self.position)
+        self._segments.ensure(end - self._segments.size)
+        self._file_end = end
 
     def _roll(self) -> None:
         """End the file with a blank record and continue in the next file, which is created before the blank record."""
@@ -140,6 +154,7 @@ class LogTail:
         self._segments.ensure(end)
         self._write(self.position, encode_blank(end - self.position))
         self.position = end
+        self._file_end = end + self._segments.size
         self.rolled_at = end
 
     def write_out(self) -> None:
@@ -152,14 +167,13 @@ class LogTail:
         run, undo, filled = self._run, self._undo, self._filled
         self._run, self._undo, self._filled = [], [], 0
         start = self.position - filled
-        stretches = [self._stretch(start, batch) for batch in run]
         try:
-            self._write_journal(stretches)
+            self._write_journal(start, run)
             self._write(start, self._buffer[:filled].data)
         except UnavailableError as error:
             if isinstance(error, FlushFailedError):
                 raise
-            self._take_back(len(stretches))
+            self._take_back(len(run))
             self.position = start
             for key, queue_offset in reversed(undo):
                 self.offsets.set(key, queue_offset)
@@ -169,12 +183,13 @@ class LogTail:
             if isinstance(error, DiskFullError):
                 self._guard.saw_full_disk()
 
-    def _stretch(self, start: int, batch: Batch) -> BatchRange:
-        assert batch.appended is not None, "a batch in the buffer has its location"
-        first, end = batch.appended.physical_offset, batch.appended.end_offset
-        return stretch_of(first, self._buffer[first - start : end - start])
-
-    def _write_journal(self, stretches: list[BatchRange]) -> None:
+    def _write_journal(self, start: int, run: list[Batch]) -> None:
+        """Record the stretches of the batches of *run*, which the buffer holds from *start*."""
+        stretches: list[BatchRange] = []
+        for batch in run:
+            assert batch.appended is not None, "a batch in the buffer has its location"
+            first, end = batch.appended.physical_offset, batch.appended.end_offset
+            stretches.append(stretch_of(first, self._buffer[first - start : end - start]))
         try:
             self._journal.write(stretches)
         except DiskFullError:
@@ -192,13 +207,19 @@ class LogTail:
         """Write *data* at *offset*. If that fails, zero the bytes and raise UnavailableError."""
         self._dirty.add(self._segments.log.file_start(offset))
         try:
-            began = time.thread_time()
-            self._segments.log.write(offset, data)
-            self._pages.wrote(offset + len(data), len(data), time.thread_time() - began)
+            if len(data) < LEAST_BYTES:
+                self._segments.log.write(offset, data)
+            else:
+                self._write_measured(offset, data)
         except (DiskFullError, OSError) as error:
             failure = error if isinstance(error, DiskFullError) else as_unavailable(error)
             self._wipe(offset, offset + len(data))
             raise failure from error
+
+    def _write_measured(self, offset: int, data: bytes | memoryview) -> None:
+        began = time.thread_time()
+        self._segments.log.write(offset, data)
+        self._pages.wrote(offset + len(data), len(data), time.thread_time() - began)
 
     def _wipe(self, offset: int, end: int) -> None:
         try:

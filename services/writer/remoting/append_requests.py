@@ -20,7 +20,7 @@ from ..batch.batch import Batch
 from ..submission.answers import rpc_status_of
 from ..submission.batch_submitter import BatchSubmitter, Sender
 
-Respond = Callable[[Batch], AppendBatchResponse]
+Respond = Callable[[AppendBatchResponse, Batch], None]
 
 
 class AppendRequests:
@@ -47,17 +47,16 @@ class AppendRequests:
         connection = exchange.connection
         results = _Results(exchange, len(request.batches), self._respond)
         sender = Sender(exchange.caller, connection.host)
-        appends = deque(_Append(sender, entry, results) for entry in request.batches)
+        appends = [_Append(sender, entry, results) for entry in request.batches]
         waiting = self._waiting.get(connection)
         if waiting is not None:
             waiting += appends
             return None
-        while appends:
-            append = appends.popleft()
+        for number, append in enumerate(appends, 1):
             rest = self._submit(append)
             if rest is not None:
-                self._waiting[connection] = appends
-                return self._finish(connection, append, rest, appends)
+                waiting = self._waiting[connection] = deque(appends[number:])
+                return self._finish(connection, append, rest, waiting)
         return None
 
     def _submit(self, append: _Append) -> Coroutine[Any, Any, None] | None:
@@ -109,7 +108,7 @@ class _Results:
         self._exchange = exchange
         self._left = count
         self._respond = respond
-        self._results: list[AppendStreamResponse.Result] = []
+        self._response = AppendStreamResponse()
         if not count:
             self._answer()
 
@@ -117,18 +116,21 @@ class _Results:
         """Add the result of a batch that is stored or has failed."""
         if batch.error is not None:
             self.refuse(number, batch.error)
-        else:
-            self._add(AppendStreamResponse.Result(correlation_id=number, appended=self._respond(batch)))
+            return
+        result = self._response.results.add()
+        result.correlation_id = number
+        self._respond(result.appended, batch)
+        self._added()
 
     def refuse(self, number: int, error: StoreError) -> None:
         """Add the result of a refused batch."""
-        self._add(AppendStreamResponse.Result(correlation_id=number, error=rpc_status_of(error)))
+        self._response.results.add(correlation_id=number, error=rpc_status_of(error))
+        self._added()
 
-    def _add(self, result: AppendStreamResponse.Result) -> None:
-        self._results.append(result)
+    def _added(self) -> None:
         self._left -= 1
         if not self._left:
             self._answer()
 
     def _answer(self) -> None:
-        self._exchange.answer(body=AppendStreamResponse(results=self._results).SerializeToString())
+        self._exchange.answer(body=self._response.SerializeToString())

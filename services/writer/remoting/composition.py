@@ -23,7 +23,7 @@ from tidemark.tls.reloading import Reloading
 
 from ..config import WriterSettings
 from ..log.open_store import OpenStore
-from ..submission.answers import response_of
+from ..submission.answers import fill_response
 from ..submission.batch_submitter import BatchSubmitter
 from ..topics.topic_table import TopicTable
 from .append_requests import AppendRequests
@@ -96,7 +96,7 @@ class WriterRemoting:
         reader = addresses.query or "the query service"
         elsewhere = refusing(ResponseCode.NO_PERMISSION, f"this is the broker to send to: read from {reader}")
         sends = SendRequests(self._submitter, self._store_host, settings.max_reconsume_times)
-        appends = AppendRequests(self._submitter, partial(response_of, store_host=self._store_host, term=self._term))
+        appends = AppendRequests(self._submitter, partial(fill_response, store_host=self._store_host, term=self._term))
         return {
             **refusals(),
             **dict.fromkeys(_OF_READERS, elsewhere),

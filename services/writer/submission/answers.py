@@ -23,24 +23,31 @@ _RETRY_AFTER_MS = 1_000  # for exhaustion without a retry time of its own, such 
 
 def response_of(batch: Batch, *, store_host: bytes, term: int) -> AppendBatchResponse:
     """Return the response for a batch that was appended."""
+    response = AppendBatchResponse()
+    fill_response(response, batch, store_host=store_host, term=term)
+    return response
+
+
+def fill_response(response: AppendBatchResponse, batch: Batch, *, store_host: bytes, term: int) -> None:
+    """Set the fields of *response*, which is empty, for a batch that was appended."""
     appended = batch.appended
     assert appended is not None, "the batch was not appended"
-    delay = batch.delay
-    return AppendBatchResponse(
-        status=PUT_STATUS_FLUSH_DISK_TIMEOUT if batch.late else PUT_STATUS_PUT_OK,
-        queue_id=appended.queue_id if delay is None else delay.queue_id,
-        queue_offset=appended.queue_offset,
-        message_count=appended.message_count,
-        physical_offset=appended.physical_offset,
-        end_physical_offset=appended.end_offset,
-        store_timestamp_ms=appended.store_timestamp,
-        store_host=store_host,
-        physical_offsets=appended.physical_offsets,
-        duplicate=appended.duplicate,
-        term=term,
-        stored_topic=batch.key.topic if batch.is_redirected else "",
-        deliver_timestamp_ms=0 if delay is None else due_ms(delay, appended.store_timestamp),
-    )
+    response.status = PUT_STATUS_FLUSH_DISK_TIMEOUT if batch.late else PUT_STATUS_PUT_OK
+    response.queue_id = appended.queue_id
+    response.queue_offset = appended.queue_offset
+    response.message_count = appended.message_count
+    response.physical_offset = appended.physical_offset
+    response.end_physical_offset = appended.end_offset
+    response.store_timestamp_ms = appended.store_timestamp
+    response.store_host = store_host
+    response.physical_offsets = appended.physical_offsets
+    response.duplicate = appended.duplicate
+    response.term = term
+    if batch.is_redirected:
+        response.stored_topic = batch.key.topic
+    if batch.delay is not None:
+        response.queue_id = batch.delay.queue_id
+        response.deliver_timestamp_ms = due_ms(batch.delay, appended.store_timestamp)
 
 
 def code_of(error: BaseException) -> grpc.StatusCode:

@@ -93,9 +93,11 @@ class BatchSubmitter:
         """
         answer = self.times.measuring(answer)
         span = None if self._spans is None else self._spans.begin(received.request, sender.metadata)
+        caller = sender.caller
         try:
-            sender.caller.require(on_topic(received.request.topic, Action.PUB))
-            sender.caller.take_append(received.size)
+            if not caller.is_free:
+                caller.require(on_topic(received.request.topic, Action.PUB))
+            caller.take_append(received.size)
             append = self._checked(received, sender.born_host, answer if span is None else span.ending(answer))
             payload = append.received.packed
             if payload is not None and not self._try_place(append, payload):
@@ -106,18 +108,17 @@ class BatchSubmitter:
         return self._finish(append, span)
 
     def _checked(self, received: Received, born_host: bytes, answer: Answer) -> _Append:
-        settings = self._settings
-        sent, received = (
-            received,
-            redirect(
-                received,
-                max_body_size=settings.max_message_size_bytes,
-                max_reconsume_times=settings.max_reconsume_times,
-            ),
-        )
+        sent = received
+        if sent.request.reconsume_times:
+            received = redirect(
+                sent,
+                max_body_size=self._settings.max_message_size_bytes,
+                max_reconsume_times=self._settings.max_reconsume_times,
+            )
         is_redirected = received is not sent
-        topic = self._topics.expect(received.request.topic, create=is_redirected)
-        check_request(received.request, topic.config)
+        request = received.request
+        topic = self._topics.expect(request.topic, create=is_redirected)
+        check_request(request, topic.config)
         return _Append(received, topic, is_redirected, born_host, answer)
 
     async def _finish(self, append: _Append, span: AppendSpan | None) -> None:
@@ -132,16 +133,14 @@ class BatchSubmitter:
             raise
 
     def _try_place(self, append: _Append, payload: bytes) -> set[str]:
-        request = append.received.request
-
-        def make(topic: WritableTopic) -> Batch:
-            if topic is not append.topic:  # the topic did not exist, or has changed since the check
-                check_request(request, topic.config)
-            batch = self._admission.admit(request, topic, payload, born_host=append.born_host, answer=append.answer)
-            batch.is_redirected = append.is_redirected
-            return batch
-
-        return self.try_place(request.topic, make, create=append.is_redirected)
+        """Submit as `place` does if all topics exist; otherwise return the topics to create."""
+        request, topic = append.received.request, append.topic
+        if self._topics.get(request.topic) is not topic:  # it did not exist at the check, or has changed since
+            topic = self._topics.expect(request.topic, create=append.is_redirected)
+            check_request(request, topic.config)
+        batch = self._admission.admit(request, topic, payload, born_host=append.born_host, answer=append.answer)
+        batch.is_redirected = append.is_redirected
+        return self._submit(batch, topic)
 
     async def place(self, name: str, make: Callable[[WritableTopic], Batch], *, create: bool) -> None:
         """Submit the batch that *make* returns for topic *name*, once that topic exists.
@@ -154,7 +153,11 @@ class BatchSubmitter:
     def try_place(self, name: str, make: Callable[[WritableTopic], Batch], *, create: bool) -> set[str]:
         """Submit as `place` does if all topics exist; otherwise return the topics to create."""
         topic = self._topics.expect(name, create=create)
-        batch = make(topic)
+        return self._submit(make(topic), topic)
+
+    def _submit(self, batch: Batch, topic: WritableTopic) -> set[str]:
+        """Submit *batch*, which was made for *topic*, if all topics exist; otherwise return the topics to create."""
+        name = topic.config.name
         missing = set() if self._topics.get(name) is topic else {name}
         if batch.delay is not None:
             if self._topics.get(SCHEDULE_TOPIC) is None:

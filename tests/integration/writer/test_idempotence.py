@@ -121,7 +121,7 @@ def test_a_batch_stored_by_an_earlier_version_is_recognised(
 ) -> None:
     """Earlier versions gave only the first message a key; the repetition may come from a client that makes all."""
     with monkeypatch.context() as earlier, RunningWriter(tmp_path) as writer:
-        earlier.setattr(admission, "_needs_unique_keys", lambda facts, config: False)
+        earlier.setattr(admission, "_needs_unique_keys", lambda facts, is_batch: False)
         create(writer, topic)
         first = writer.append(topic, wire, request_id="r1")
     keyed = add_unique_keys(np.frombuffer(wire, np.uint8), first.message_count, b"r1").tobytes()

@@ -192,6 +192,23 @@ def test_token_guesses_are_rate_limited_by_address(tmp_path: Path) -> None:
     assert stand.guard.refused == {"UNAUTHENTICATED": 4, "RATE_LIMITED": 1}
 
 
+def test_a_removed_principal_loses_its_own_rate(tmp_path: Path) -> None:
+    """Its requests are then limited as those of any unknown caller at its address."""
+    stand = Stand(tmp_path, RateLimits(requests_per_s=3))
+    token = stand.files.principal("unlimited", max_requests_per_s=0)
+    stand.access.look()
+    caller = stand.caller(token)
+    for _ in range(10):
+        caller.admit()
+    stand.files.path.write_text("version = 1\n")
+    stand.access.look()
+    for _ in range(3):
+        with pytest.raises(UnauthenticatedError):
+            caller.admit()
+    with pytest.raises(RateLimitedError):
+        caller.admit()
+
+
 def test_a_rate_limit_bucket_refills_after_the_reported_time() -> None:
     """The bucket is full after the time that the refusal reported."""
     caller = Guard(None, RateLimits(requests_per_s=5), None).admit(

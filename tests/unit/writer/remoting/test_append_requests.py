@@ -11,7 +11,7 @@ from google.rpc import error_details_pb2, status_pb2
 from services.writer.admission.append_request import Received
 from services.writer.batch.batch import Batch
 from services.writer.remoting.append_requests import AppendRequests
-from services.writer.submission.answers import response_of
+from services.writer.submission.answers import fill_response
 from services.writer.submission.batch_submitter import Sender
 from tests.builders import BORN_HOST, STORE_HOST
 from tests.unit.writer.batches import batch_of
@@ -98,11 +98,13 @@ class Submitter:
         self.answers[number](batch)
 
 
-def respond(batch: Batch) -> AppendBatchResponse:
-    return AppendBatchResponse(stored_topic=batch.key.topic)
+def respond(response: AppendBatchResponse, batch: Batch) -> None:
+    response.stored_topic = batch.key.topic
 
 
-def handling(submitter: Any, respond: Callable[[Batch], AppendBatchResponse] = respond) -> Callable[[Exchange], Any]:
+def handling(
+    submitter: Any, respond: Callable[[AppendBatchResponse, Batch], None] = respond
+) -> Callable[[Exchange], Any]:
     return AppendRequests(submitter, respond).handlers()[TidemarkCode.APPEND]
 
 
@@ -204,7 +206,9 @@ def test_the_first_batches_of_a_new_topic_are_stored_in_the_order_of_their_reque
 
     async def scenario(service: Service) -> None:
         connection, submitter = Connection(), service.rpc._submitter
-        handle = handling(submitter, lambda batch: response_of(batch, store_host=STORE_HOST, term=3))
+        handle = handling(
+            submitter, lambda response, batch: fill_response(response, batch, store_host=STORE_HOST, term=3)
+        )
         batches = [AppendBatchRequest(topic="t", queue_id=0, packed=packed) for packed in (ONE, TWO, ONE)]
         rests = [handle(frame(connection, one, start=number)) for number, one in enumerate(batches)]
         rests.append(handle(frame(connection, AppendBatchRequest(topic="t", queue_id=99, packed=ONE), start=3)))
