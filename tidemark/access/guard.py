@@ -25,13 +25,16 @@ _ANYBODY = Identity("", frozenset())
 class Guard:
     """Access check of a service.
 
-    access: None: every caller may do everything, and rate limits apply per address. audit: None: no audit log.
+    access   None: every caller may do everything, and rate limits apply per address
+    audit    None: no audit log
+    is_open  True if there are neither rules nor limits nor a log: no check of a caller has an effect
     """
 
     def __init__(self, access: Access | None, rates: RateLimits, audit: Audit | None) -> None:
         self.access = access
         self.rates = rates
         self.audit = audit
+        self.is_open = access is None and audit is None and not rates.are_set
         self.refused: Counter[str] = Counter()  # count by reason
 
     def followers(self) -> list[Coroutine[Any, Any, None]]:
@@ -58,9 +61,13 @@ class Guard:
 
 
 class Caller:
-    """Client of one request or stream. Checks again during a stream: its token may expire, and the rules may change."""
+    """Client of one request or stream. Checks again during a stream: its token may expire, and the rules may change.
+
+    is_open: of its guard; then `admit`, `require`, `take_request` and `take_append` do nothing and may be left out.
+    """
 
     def __init__(self, guard: Guard, presented: Presented, *, address: str, action: str) -> None:
+        self.is_open = guard.is_open
         self._guard = guard
         self._presented = presented
         self._address = address
@@ -97,11 +104,6 @@ class Caller:
             self._known = loaded.authenticator.identify(self._presented)
             self._by = loaded
             self._own = loaded.rates.get(self.name, _NO_RATES)
-
-    @property
-    def is_free(self) -> bool:
-        """True if the caller may do everything, and no audit log notes it: `require` would do nothing."""
-        return self._guard.access is None and self._guard.audit is None
 
     def may(self, right: Right) -> bool:
         """Return True if *right* is allowed now. Raises UnauthenticatedError if the caller is no longer known."""

@@ -27,6 +27,11 @@ class RateLimits:
         self._greatest_append_bytes = greatest_append_bytes
         self._limiters: dict[tuple[str, int], Throttled] = {}
 
+    @property
+    def are_set(self) -> bool:
+        """True if callers without a limit of their own have one."""
+        return bool(self.requests_per_s or self.append_bytes_per_s)
+
     def take_request(self, caller: str, own_limit: int | None) -> None:
         """Count one request of *caller*. Raises RateLimitedError above the limit."""
         limit = self.requests_per_s if own_limit is None else own_limit

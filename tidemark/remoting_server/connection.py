@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from tidemark.access.guard import Caller
 from tidemark.errors import FrameIllegalError
 from tidemark.format.host import Host, encode_host
-from tidemark.remoting.frame import Buffer, Frame
+from tidemark.remoting.frame import ANSWER, Buffer, Frame
 from tidemark.remoting.frame_buffer import FrameBuffer
 from tidemark.remoting.framing import encode
 
@@ -159,7 +159,7 @@ class Connection(asyncio.Protocol):
             self._flush()
 
     def _handle(self, frame: Frame) -> None:
-        if frame.is_answer:  # the server's own requests are one way
+        if frame.flag & ANSWER:  # the server's own requests are one way
             return
         self._unanswered += 1
         if self._unanswered > self._limits.in_flight:
@@ -176,7 +176,8 @@ class Connection(asyncio.Protocol):
         """Send the answer *data* to a request: at once if no other is in work, else with others of this loop turn."""
         self._owner.counts.count(request_code, response_code)
         self._unanswered -= 1
-        self._send(data)
+        if data:
+            self._send(data)
         if self._is_paused:
             self._pause_or_resume()
 
@@ -185,7 +186,7 @@ class Connection(asyncio.Protocol):
         self._send((encode(frame),))
 
     def _send(self, data: Sequence[Buffer]) -> None:
-        if not data or self._transport.is_closing():
+        if self._transport.is_closing():
             return
         self._unsent += data
         if self._is_handling:

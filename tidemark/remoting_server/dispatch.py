@@ -64,7 +64,8 @@ class Dispatcher:
         token, callers = frame.fields.get(TOKEN), connection.callers
         caller = callers.get((token, frame.code))
         if caller is not None:
-            caller.admit()
+            if not caller.is_open:
+                caller.admit()
             return caller
         action = _CODE_NAMES.get(frame.code, str(frame.code))
         presented = Presented(token, connection.certificate)

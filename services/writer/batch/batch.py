@@ -7,7 +7,7 @@ bytes belong to the caller and are copied once, into records.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from tidemark.errors import StoreError
@@ -54,7 +54,11 @@ class Appended(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class Batch:
-    """An admitted append. Admission sets the first group of fields, the appender fills the second."""
+    """An admitted append. Admission sets the first group of fields, the appender fills the second.
+
+    size        bytes that count as in flight
+    repeat_key  the values that a repeat shares with its original; a later try of the same message is not a repeat
+    """
 
     key: QueueKey
     topic_field: U8Array  # length byte and name, as records carry it
@@ -79,17 +83,14 @@ class Batch:
     late: bool = False  # answered before its flush was confirmed
     deadline_s: float = 0.0  # event loop time of FLUSH_DISK_TIMEOUT
 
+    size: int = field(init=False)
+    repeat_key: tuple[str, str, bytes, int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.size = self.wire.size + 1024
+        self.repeat_key = self.key.topic, self.readers_topic, self.unique_key, self.wrapper.reconsume_times
+
     @property
     def readers_topic(self) -> str:
         """The topic in which readers find the messages: for a delayed message, its destination."""
         return self.key.topic if self.delay is None else self.delay.topic
-
-    @property
-    def repeat_key(self) -> tuple[str, str, bytes, int]:
-        """The values that a repeat shares with its original. A later try of the same message is not a repeat."""
-        return self.key.topic, self.readers_topic, self.unique_key, self.wrapper.reconsume_times
-
-    @property
-    def size(self) -> int:
-        """Bytes that count as in flight."""
-        return self.wire.size + 1024

@@ -141,28 +141,31 @@ class CommitLog:
         """
         self._require_open()
         self._unanswered.add(batch)
-        self._inbox.add(batch)
         self._turn_batches += 1
         if not self._is_turn_planned:
             self._is_turn_planned = True
             self._loop.call_soon(self._end_turn)
-            if self._was_lone:
-                self._append_little()
+            if self._was_lone and self._has_room() and self._inbox.take_alone(batch, _LITTLE_BYTES):
+                self._append_or_fail([batch])
+                return
+        self._inbox.add(batch)
 
     def _end_turn(self) -> None:
+        """Append the waiting batches here if they are small, because to wake the thread would take longer."""
         self._is_turn_planned = False
         self._was_lone = self._turn_batches == 1
         self._turn_batches = 0
-        if len(self._inbox):
-            self._append_little()
-
-    def _append_little(self) -> None:
-        """Append the waiting batches here if they are small, because to wake the thread would take longer."""
-        items = self._inbox.take_little(_LITTLE_BYTES) if self._appender.tail.has_room_for(_LITTLE_ROOM) else []
+        if not len(self._inbox):
+            return
+        items = self._inbox.take_little(_LITTLE_BYTES) if self._has_room() else []
         if items:
             self._append_or_fail(items)
         else:
             self._inbox.wake()
+
+    def _has_room(self) -> bool:
+        """Return True if the current file has room for all batches that the event loop may append at once."""
+        return self._appender.tail.has_room_for(_LITTLE_ROOM)
 
     def between(self, task: Task) -> None:
         """Run *task* on the appender thread, after all batches submitted before."""

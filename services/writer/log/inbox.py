@@ -52,6 +52,16 @@ class Inbox:
             self._changed.wait_for(lambda: not self._taken and (self._items or self._closed))
             return self._take() or None
 
+    def take_alone(self, batch: Batch, limit_bytes: int) -> bool:
+        """Take *batch*, which was not added, if it is little, nothing waits, and the thread is idle.
+
+        For the event loop, as `take_little`.
+        """
+        with self._lock:
+            may_take = not (self._taken or self._closed or self._items) and batch.size <= limit_bytes
+            self._taken |= may_take
+        return may_take
+
     def take_little(self, limit_bytes: int) -> list[Batch | Task]:
         """Take all items, if they are little and the thread is idle, otherwise []; call `give_back` after them.
 

@@ -47,27 +47,27 @@ class AppendRequests:
         connection = exchange.connection
         results = _Results(exchange, len(request.batches), self._respond)
         sender = Sender(exchange.caller, connection.host)
-        appends = [_Append(sender, entry, results) for entry in request.batches]
-        waiting = self._waiting.get(connection)
-        if waiting is not None:
-            waiting += appends
+        batches = request.batches
+        if connection in self._waiting:
+            self._waiting[connection] += [_Append(sender, entry, results) for entry in batches]
             return None
-        for number, append in enumerate(appends, 1):
-            rest = self._submit(append)
+        for number, entry in enumerate(batches):
+            rest = self._submit(sender, entry, results)
             if rest is not None:
-                waiting = self._waiting[connection] = deque(appends[number:])
-                return self._finish(connection, append, rest, waiting)
+                first, *others = (_Append(sender, entry, results) for entry in batches[number:])
+                waiting = self._waiting[connection] = deque(others)
+                return self._finish(connection, first, rest, waiting)
         return None
 
-    def _submit(self, append: _Append) -> Coroutine[Any, Any, None] | None:
+    def _submit(
+        self, sender: Sender, entry: AppendStreamRequest.Entry, results: _Results
+    ) -> Coroutine[Any, Any, None] | None:
         """Submit a batch; return the rest of the work."""
-        number = append.entry.correlation_id
+        number = entry.correlation_id
         try:
-            return self._submitter.submit_now(
-                append.sender, Received.of(append.entry.batch), partial(append.results.add, number)
-            )
+            return self._submitter.submit_now(sender, Received.of(entry.batch), partial(results.add, number))
         except StoreError as error:
-            append.results.refuse(number, error)
+            results.refuse(number, error)
             return None
 
     async def _finish(
@@ -88,7 +88,7 @@ class AppendRequests:
                 if not waiting:
                     return
                 append = waiting.popleft()
-                rest = self._submit(append)
+                rest = self._submit(*append)
         finally:
             del self._waiting[connection]
 

@@ -95,9 +95,9 @@ class BatchSubmitter:
         span = None if self._spans is None else self._spans.begin(received.request, sender.metadata)
         caller = sender.caller
         try:
-            if not caller.is_free:
+            if not caller.is_open:
                 caller.require(on_topic(received.request.topic, Action.PUB))
-            caller.take_append(received.size)
+                caller.take_append(received.size)
             append = self._checked(received, sender.born_host, answer if span is None else span.ending(answer))
             payload = append.received.packed
             if payload is not None and not self._try_place(append, payload):

@@ -56,6 +56,33 @@ def test_a_late_appender_thread_waits_until_the_batches_are_given_back() -> None
     assert [len(items or []) for items in taken] == [1]
 
 
+def test_a_batch_taken_alone_blocks_both_consumers_until_it_is_given_back() -> None:
+    inbox = Inbox()
+    assert inbox.take_alone(batch(), LITTLE)
+    assert not inbox.take_alone(batch(), LITTLE)
+    thread, taken = take_in_thread(inbox)
+    second = batch()
+    inbox.put(second)
+    thread.join(0.2)
+    assert thread.is_alive()
+    assert inbox.take_little(LITTLE) == []
+    inbox.give_back()
+    thread.join(10)
+    assert taken == [[second]]
+
+
+def test_a_batch_is_not_taken_alone_if_others_wait_or_it_is_large_or_the_inbox_is_closed() -> None:
+    inbox = Inbox()
+    assert not inbox.take_alone(batch(LITTLE), LITTLE)
+    waiting = batch()
+    inbox.add(waiting)
+    assert not inbox.take_alone(batch(), LITTLE)
+    assert inbox.take_little(LITTLE) == [waiting]
+    inbox.give_back()
+    inbox.close()
+    assert not inbox.take_alone(batch(), LITTLE)
+
+
 def test_take_little_returns_nothing_while_the_appender_works() -> None:
     inbox = Inbox()
     inbox.put(batch())
