@@ -24,6 +24,9 @@ class Field(enum.IntEnum):
     CONFIRM_PHYSICAL_OFFSET = 4  # committed_offset [writer]
 
 
+_CONFIRM_WORD = int(Field.CONFIRM_PHYSICAL_OFFSET)
+
+
 def _swap(value: int) -> int:
     return int.from_bytes(value.to_bytes(8, "little"), "big")
 
@@ -57,7 +60,7 @@ class Checkpoint:
     @property
     def committed_offset(self) -> int:
         """RocketMQ's confirm offset: the exclusive end of the committed log."""
-        return self.get(Field.CONFIRM_PHYSICAL_OFFSET)
+        return int.from_bytes(self._words.load(_CONFIRM_WORD).to_bytes(8, "little"), "big")  # `get`, for each message
 
     def flush(self) -> None:
         """Make all fields durable."""

@@ -109,7 +109,8 @@ class MappedFileQueue:
 
     def covers(self, offset: int) -> bool:
         """Return True if the file with the byte at *offset* exists."""
-        return self.file_start(offset) in self._open or self.file_start(offset) in self._starts
+        start = offset - offset % self.file_size
+        return start in self._open or start in self._starts
 
     def _entries(self) -> list[os.DirEntry[str]]:
         """Return the folder's entries, sorted by name."""
@@ -153,9 +154,9 @@ class MappedFileQueue:
 
     def read_into(self, offset: int, buffer: memoryview) -> int:
         """Read bytes at *offset* into *buffer*, up to the file's end, and return how many."""
-        start = self.file_start(offset)
+        start = offset - offset % self.file_size
         length = min(len(buffer), start + self.file_size - offset)
-        file = self._opened_if_there(start) if length > 0 else None
+        file = (self._open.get(start) or self._opened_if_there(start)) if length > 0 else None
         return 0 if file is None else os.preadv(file.descriptor, [buffer[:length]], offset - start)
 
     def read_ahead(self, offset: int, length: int) -> None:
@@ -206,21 +207,19 @@ class MappedFileQueue:
     def write(self, offset: int, data: bytes | bytearray | memoryview) -> None:
         """Write *data* at *offset*, across files, which are created as needed."""
         assert self._storage is not None, "this queue of files only reads"
-        while size := len(data):
+        view = memoryview(data)
+        while view:
             start = offset - offset % self.file_size
-            file = self._open.get(start)
-            if file is None:
-                if start not in self._starts:
-                    self.create_file(start)
-                file = self.opened(start)
             room = start + self.file_size - offset
-            if size <= room:
-                self._storage.pwrite(file.descriptor, data, offset - start)
-                return
-            data = memoryview(data)
-            self._storage.pwrite(file.descriptor, data[:room], offset - start)
+            file = self._open.get(start) or self._opened_or_created(start)
+            self._storage.pwrite(file.descriptor, view[:room], offset - start)
             offset += room
-            data = data[room:]
+            view = view[room:]
+
+    def _opened_or_created(self, start: int) -> OpenFile:
+        if not self.covers(start):
+            self.create_file(start)
+        return self.opened(start)
 
     def flush(self, start: int) -> None:
         """Sync the file that starts at *start* by fdatasync."""

@@ -36,17 +36,16 @@ MAX_SHARDS = 100
 _MAGIC = int.from_bytes(b"TIDEMRK1", sys.byteorder)
 _MAGIC_WORD, _SHARDS_WORD, _TIME_WORD, _, _BOOT_WORD, _ALIVE_WORD, _INDEX_FILE_WORD, _SYNCED_WORD = range(8)
 _FIRST_MARK = 8
-_VISIBLE, _DURABLE, _TERM, _INTENDED = range(4)
 _WORDS_A_SHARD = 4
+_VISIBLE, _DURABLE, _TERM, _INTENDED = (  # for each kind of mark: the word of each shard
+    range(_FIRST_MARK + kind, _FIRST_MARK + _WORDS_A_SHARD * MAX_SHARDS, _WORDS_A_SHARD)
+    for kind in range(_WORDS_A_SHARD)
+)
 
 
 @functools.cache
 def _boot_number() -> int:
     return int.from_bytes(hashlib.blake2b(machine_boot_id().encode(), digest_size=8).digest(), "big")
-
-
-def _word(shard: int, which: int) -> int:
-    return _FIRST_MARK + _WORDS_A_SHARD * shard + which
 
 
 class Marks:
@@ -90,7 +89,7 @@ class Marks:
         if marks._words.load(_MAGIC_WORD) == 0:
             marks._words.store(_SHARDS_WORD, shards)
             for shard in range(shards):
-                marks._words.store(_word(shard, _TERM), term)
+                marks._words.store(_TERM[shard], term)
             marks._words.store(_BOOT_WORD, _boot_number())
             marks._words.store(_MAGIC_WORD, _MAGIC)
             marks.flush()
@@ -112,7 +111,7 @@ class Marks:
         least, term = self.durable_floor(), self.term
         for shard in range(MAX_SHARDS):
             for which, value in ((_VISIBLE, least), (_DURABLE, least), (_TERM, term), (_INTENDED, least)):
-                self._words.store(_word(shard, which), value)
+                self._words.store(which[shard], value)
         self.flush()
         self._words.store(_SHARDS_WORD, shards)
         self.flush()
@@ -120,7 +119,7 @@ class Marks:
     def forget_visible(self) -> None:
         """Reset the visible marks to the durable ones, durably: later files may not be on the disk."""
         for shard in range(self.shards):
-            self._words.store(_word(shard, _VISIBLE), self.durable(shard))
+            self._words.store(_VISIBLE[shard], self.durable(shard))
         self.flush()
 
     def claim_boot(self) -> None:
@@ -144,7 +143,7 @@ class Marks:
 
     def shard_term(self, shard: int) -> int:
         """Return the writer's term in which this shard's marks are valid."""
-        return self._words.load(_word(shard, _TERM))
+        return self._words.load(_TERM[shard])
 
     @property
     def published_ms(self) -> int:
@@ -153,11 +152,11 @@ class Marks:
 
     def visible(self, shard: int) -> int:
         """Return the physical offset below which the shard has built everything."""
-        return self._words.load(_word(shard, _VISIBLE))
+        return self._words.load(_VISIBLE[shard])
 
     def durable(self, shard: int) -> int:
         """Return the physical offset below which the shard's files survive a power cut."""
-        return self._words.load(_word(shard, _DURABLE))
+        return self._words.load(_DURABLE[shard])
 
     def watermark(self) -> int:
         """Return the least visible mark; after a reboot, the least durable one. Older terms need `TermsFile.clamp`."""
@@ -169,10 +168,9 @@ class Marks:
         """Return the least durable mark."""
         return self._least(_DURABLE)
 
-    def _least(self, which: int) -> int:
-        """Return the least word of a kind. It runs for each message, so it makes one call per shard: the load."""
-        load = self._words.load
-        return min([load(word) for word in range(_word(0, which), _word(self.shards, which), _WORDS_A_SHARD)])
+    def _least(self, which: range) -> int:
+        """Return the least word of a kind."""
+        return min(map(self._words.load, which[: self.shards]))
 
     def greatest_durable(self) -> int:
         """Return the greatest durable mark. The log was committed up to there."""
@@ -180,11 +178,11 @@ class Marks:
 
     def intended(self, shard: int) -> int:
         """Return the end of the chunk that the shard is building, or built last."""
-        return self._words.load(_word(shard, _INTENDED))
+        return self._words.load(_INTENDED[shard])
 
     def intend(self, shard: int, physical_offset: int) -> None:
         """Record that a chunk up to *physical_offset* is about to be built."""
-        self._words.store(_word(shard, _INTENDED), physical_offset)
+        self._words.store(_INTENDED[shard], physical_offset)
 
     @property
     def is_index_synced(self) -> bool:
@@ -193,7 +191,7 @@ class Marks:
 
     def say_index_synced(self, is_synced: bool) -> None:
         """Set `is_index_synced`, durably: False before the first write to its files, True when all are synced."""
-        if self.is_index_synced != is_synced:
+        if (self._words.load(_SYNCED_WORD) == 1) != is_synced:
             self._words.store(_SYNCED_WORD, int(is_synced))
             self.flush()
 
@@ -225,14 +223,14 @@ class Marks:
     def set_back(self, shard: int, physical_offset: int) -> None:
         """Set a shard's marks to *physical_offset*, durably, so that it builds again from there."""
         for which in (_VISIBLE, _DURABLE, _INTENDED):
-            self._words.store(_word(shard, which), physical_offset)
+            self._words.store(which[shard], physical_offset)
         self.flush()
 
     def lower(self, shard: int, physical_offset: int) -> None:
         """Lower the shard's marks to at most *physical_offset*, durably."""
         for which in (_VISIBLE, _DURABLE):
-            self._words.store(_word(shard, which), min(self._words.load(_word(shard, which)), physical_offset))
-        self._words.store(_word(shard, _INTENDED), self.visible(shard))
+            self._words.store(which[shard], min(self._words.load(which[shard]), physical_offset))
+        self._words.store(_INTENDED[shard], self.visible(shard))
         self.flush()
 
     def publish(self, shard: int, physical_offset: int) -> None:
@@ -241,25 +239,27 @@ class Marks:
         If the least mark may have moved, the file's watchers are notified. Of shards that publish concurrently, the
         last one sees the others' marks, so a move of the least mark is never missed.
         """
-        before = self.visible(shard)
-        self._words.store(_word(shard, _VISIBLE), physical_offset)
+        load, own = self._words.load, _VISIBLE[shard]
+        before = load(own)
+        self._words.store(own, physical_offset)
         with self._fence:  # an atomic operation: our store is visible before we read the others' marks
             pass
-        if any(self.visible(other) <= before for other in range(self.shards) if other != shard):
-            return
+        for word in _VISIBLE[: load(_SHARDS_WORD)]:
+            if word != own and load(word) <= before:
+                return
         self._words.store(_TIME_WORD, time.time_ns() // 1_000_000)
         if self._file is not None:
             notify_watchers(self._file.descriptor)
 
     def publish_durable(self, shard: int, physical_offset: int) -> None:
         """Move a shard's durable mark, durably. The caller has synced everything below the mark."""
-        self._words.store(_word(shard, _DURABLE), physical_offset)
+        self._words.store(_DURABLE[shard], physical_offset)
         self._words.flush()
 
     def adopt_term(self, shard: int, term: int, *, end_offset: int) -> None:
         """Lower a shard's marks to *end_offset* and set its term, durably. Its queues are already truncated."""
         self.lower(shard, end_offset)
-        self._words.store(_word(shard, _TERM), term)
+        self._words.store(_TERM[shard], term)
         self.flush()
 
     def flush(self) -> None:

@@ -10,7 +10,7 @@ import contextlib
 import errno
 import mmap
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Protocol
@@ -26,10 +26,10 @@ _FULL = (errno.ENOSPC, errno.EDQUOT)
 class Words(Protocol):
     """A small, fully allocated, mapped file of aligned 8-byte integers. Only its writes need no system call."""
 
-    def load(self, index: int) -> int:
+    def load(self, index: int, /) -> int:
         """Return the unsigned native integer at byte 8 · index."""
 
-    def store(self, index: int, value: int) -> None:
+    def store(self, index: int, value: int, /) -> None:
         """Store 8 aligned bytes at once: a reader in another process sees the old or the new value, never a mix."""
 
     def flush(self) -> None:
@@ -91,13 +91,10 @@ class MappedWords:
         self._mapping = mmap.mmap(self._file.descriptor, size, access=access)
         self._view = memoryview(self._mapping)
         self._words = self._view.cast("Q")
+        # The view's own methods: each message causes dozens of loads and stores.
+        self.load: Callable[[int], int] = self._words.__getitem__
+        self.store: Callable[[int, int], None] = self._words.__setitem__
         self._address = int(np.frombuffer(self._mapping, np.uint8).ctypes.data)
-
-    def load(self, index: int) -> int:
-        return self._words[index]
-
-    def store(self, index: int, value: int) -> None:
-        self._words[index] = value
 
     def flush(self) -> None:
         try:  # the same as msync(MS_SYNC), but mmap.flush would hold the GIL during the sync
@@ -153,12 +150,12 @@ class DiskStorage:
         return os.open(path, os.O_RDWR)
 
     def pwrite(self, descriptor: int, data: bytes | bytearray | memoryview, at: int) -> None:
+        view = memoryview(data)
         try:
-            written = os.pwrite(descriptor, data, at)
-            while written < len(data):  # on a full disk, the next call raises
-                data = memoryview(data)[written:]
+            while view:
+                written = os.pwrite(descriptor, view, at)
+                view = view[written:]
                 at += written
-                written = os.pwrite(descriptor, data, at)
         except OSError as error:  # no context manager: it costs as much as a small write
             _raise_if_full(error)
             raise

@@ -89,7 +89,7 @@ def test_two_concurrent_publications_both_notify_watchers(path: Path) -> None:
     marks = opened(path, shards=2)
     watch = FileWatch()
     watch.watch(path)
-    first, second = (module._word(shard, 0) for shard in range(2))
+    first, second = module._VISIBLE[:2]
     for shard, own in ((0, first), (1, second)):
         for word in (first, second):  # the other one has stored its mark and not woken watchers yet
             marks._words.store(word, 0 if word == own else 10)

@@ -100,13 +100,14 @@ class TermsFile:
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._name = os.fspath(path)  # a Path would be converted for each `stat`
         self._signature: tuple[int, int] | None = (0, 0)  # differs from every signature and from None
         self.known: list[Term] = []  # at the last read; replaced by a new list after a change
 
     def terms(self) -> list[Term]:
         """Return all terms, oldest first."""
         try:
-            status = os.stat(self._path)
+            status = os.stat(self._name)
             signature = (status.st_ino, status.st_mtime_ns)
         except FileNotFoundError:
             signature = None

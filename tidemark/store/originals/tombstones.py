@@ -99,6 +99,7 @@ class TombstonesFile:
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._name = os.fspath(path)  # a Path would be converted for each `stat`
         self._known: tuple[_Signature | None, Mapping[str, Tombstone]] = (None, {})
 
     @property
@@ -114,7 +115,8 @@ class TombstonesFile:
     def refresh(self) -> bool:
         """Read the file again if it has changed; return True if its content has changed."""
         known = self._known[1]
-        return self.current() != known
+        current = self.current()
+        return current is not known and current != known
 
     def current(self) -> Mapping[str, Tombstone]:
         """Return the current tombstones by topic. The mapping is shared: do not change it.
@@ -122,7 +124,7 @@ class TombstonesFile:
         Thread-safe: each call returns the content that it has compared with the file itself.
         """
         try:
-            status = os.stat(self._path)
+            status = os.stat(self._name)
             signature = (status.st_ino, status.st_mtime_ns, status.st_size)
         except FileNotFoundError:  # its checked copy may exist
             signature = (0, 0, 0)
