@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests import builders, plain_check
 from tests.property.strategies import damaged_logs, logs, record_fields
 from tidemark.format.check import Checker, CheckResult, Crc, find_next_record, shard_of
-from tidemark.format.dispatch_request import REQUEST_FIELDS, Outcome
+from tidemark.format.dispatch_request import REQUEST_FIELDS, Fault, Outcome
 
 BASE = 4096
 
@@ -49,7 +49,8 @@ def test_walk_equals_plain_twin(
     file_end = None if file_end is None else max(len(data) + file_end, 0)
     for shard in range(shards):
         checker = Checker(crc=crc, shard=shard, shards=shards, light=light, max_rows=max_rows)
-        result = as_plain(checker.check(u8(data), base_offset=BASE, file_end=file_end))
+        walked = checker.check(u8(data), base_offset=BASE, file_end=file_end)
+        result = as_plain(walked)
         room = min(max_rows, len(data) // 91 + 1)
         twin = plain_check.walk(
             data,
@@ -62,6 +63,7 @@ def test_walk_equals_plain_twin(
             max_rows=room,
         )
         assert result == twin
+        assert walked.faulty == sum(row["fault"] != Fault.NONE for row in twin.rows)
 
 
 @given(data=logs(base_offset=BASE), before=st.binary(max_size=20), behind=st.binary(max_size=20))

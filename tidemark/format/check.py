@@ -16,6 +16,7 @@ from tidemark.format.kernels import walk as kernel
 from tidemark.format.kernels.properties import N_NAMES
 from tidemark.format.record import MIN_RECORD_SIZE
 
+_OUTCOMES, _FAULTS = tuple(Outcome), tuple(Fault)  # by number: a call of an enum takes longer than the walk
 _SCRATCH_SIZE = 32_767 + 4  # the longest topic of a V2 record, and a queue id
 _MAX_BUFFER_SIZE = (1 << 31) - 1  # positions in rows are i4
 
@@ -36,6 +37,7 @@ class CheckResult(NamedTuple):
     fault: Fault
     end_at: int  # position in the buffer of the first byte not accepted
     records: int  # number of records, of all shards
+    faulty: int  # number of requests with a fault
 
 
 class Checker:
@@ -74,7 +76,7 @@ class Checker:
         wanted = min(self._max_rows, (stop - start) // MIN_RECORD_SIZE + 1)
         if self._rows.size < wanted:
             self._rows = np.empty(wanted, DISPATCH_REQUEST)
-        n, at, outcome, fault, records = kernel.walk(
+        n, at, outcome, fault, records, faulty = kernel.walk(
             buffer,
             start,
             stop,
@@ -88,7 +90,7 @@ class Checker:
             self._found,
             self._scratch,
         )
-        return CheckResult(self._rows[:n], Outcome(outcome), Fault(fault), int(at), int(records))
+        return CheckResult(self._rows[:n], _OUTCOMES[outcome], _FAULTS[fault], int(at), int(records), int(faulty))
 
 
 def _require_stretch(buffer: U8Array, base_offset: int, start: int, stop: int) -> None:

@@ -170,7 +170,7 @@ def nothing_at(physical_offset: int) -> LogPart:
 def _is_suspect(result: CheckResult, *, is_cut: bool) -> bool:
     """Return True if *result* contains damage. is_cut: the buffer ends before the range that is walked."""
     wrong = result.outcome is Outcome.BAD or (result.outcome is Outcome.PARTIAL and not is_cut)
-    return wrong or bool(result.requests["fault"].any())
+    return wrong or result.faulty > 0
 
 
 _NO_ROWS: RequestArray = np.empty(0, DISPATCH_REQUEST)

@@ -227,19 +227,20 @@ def walk(buffer, start, end, base, file_end, crc_mode, shard, shards, light, row
     shard     rows only for queues of this shard; only these are verified. shards = 1: all
     light     rows also for other shards' records that name light queues, with owned = 0
     rows      DISPATCH_REQUEST to fill
-    returns   (rows filled, position of the stop, outcome, fault, number of records)
+    returns   (rows filled, position of the stop, outcome, fault, number of records, number of rows with a fault)
     """
     n = 0
     seen = 0
+    faulty = 0
     at = start
     while True:
         outcome, fault, total, body_at, body_length, topic_at, topic_length, properties_length = _measure(
             buffer, at, end, base, file_end
         )
         if outcome != _OK:
-            return n, at, outcome, fault, seen
+            return n, at, outcome, fault, seen, faulty
         if n == rows.size:
-            return n, at, _FULL, _NONE, seen
+            return n, at, _FULL, _NONE, seen, faulty
         queue_id = get_i4(buffer, at + QUEUE_ID)
         properties_at = topic_at + topic_length + 2
         owned = shards == 1 or owner_of(buffer, topic_at, topic_length, queue_id, shards, scratch) == shard
@@ -255,10 +256,12 @@ def walk(buffer, start, end, base, file_end, crc_mode, shard, shards, light, row
         if crc_mode != CRC_OFF:
             row.fault = crc_fault(buffer, at, total, body_at, body_length, properties_length)
             if crc_mode == CRC_STOPS and row.fault != _NONE:
-                return n, at, _BAD, row.fault, seen
+                return n, at, _BAD, row.fault, seen, faulty
         record = total, queue_id, body_at, body_length, topic_at, topic_length, properties_length
         if not fill_row(buffer, at, base, record, row, found):
-            return n, at, _BAD, _NUMBER, seen
+            return n, at, _BAD, _NUMBER, seen, faulty
+        if row.fault != _NONE:
+            faulty += 1
         n += 1
         seen += 1
         at += total
