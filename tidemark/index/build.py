@@ -75,7 +75,7 @@ class ConsumeQueueBuilder:
         """Write *units* if the queue's next offset is *queue_offset*; otherwise write nothing and return False."""
         if queue_offset != self._next:
             return False
-        self._write(queue_offset, units)
+        _write_units(self.files, self.touched, queue_offset * UNIT_SIZE, units)
         self._next = queue_offset + len(units) // UNIT_SIZE
         return True
 
@@ -128,7 +128,8 @@ class ConsumeQueueBuilder:
 
     def _fill(self, first: int, end: int) -> None:
         for at in range(first, end, _BLANKS_A_WRITE):
-            self._write(at, consume_queue.PRE_BLANK_UNIT * min(_BLANKS_A_WRITE, end - at))
+            units = consume_queue.PRE_BLANK_UNIT * min(_BLANKS_A_WRITE, end - at)
+            _write_units(self.files, self.touched, at * UNIT_SIZE, units)
         self._next = end
 
     def _append(self, requests: RequestArray) -> None:
@@ -139,11 +140,8 @@ class ConsumeQueueBuilder:
         units = consume_queue.encode_units(
             physical_offset=requests["physical_offset"], message_size=requests["message_size"], tags_code=tags_codes
         )
-        self._write(self._next, units)
+        _write_units(self.files, self.touched, self._next * UNIT_SIZE, units)
         self._next += len(requests)
-
-    def _write(self, queue_offset: int, units: bytes | memoryview) -> None:
-        _write_units(self.files, self.touched, queue_offset * UNIT_SIZE, units)
 
 
 class BatchConsumeQueueBuilder:
@@ -180,6 +178,7 @@ def _is_dense(offsets: np.ndarray[tuple[int], np.dtype[np.int64]]) -> bool:
 
 
 def _write_units(files: MappedFileQueue, touched: set[int], at: int, units: bytes | memoryview) -> None:
-    if len(units):
+    if units:
         files.write(at, units)
-        touched.update(range(files.file_start(at), at + len(units), files.file_size))
+        size = files.file_size
+        touched.update(range(at - at % size, at + len(units), size))

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidemark.format.dispatch_request import RequestArray, U8Array
-from tidemark.format.queue_groups import number_queues, order_by_queue, topic_of
+from tidemark.format.queue_groups import sort_by_queue, topic_of
 from tidemark.format.sys_flag import SysFlag
 
 _UNDECIDED_OR_TAKEN_BACK = int(SysFlag.TRANSACTION_PREPARED)  # rolled-back transactions have this bit, too
@@ -30,10 +30,11 @@ def queue_records(requests: RequestArray) -> RequestArray:
 
 
 class QueueGroups(NamedTuple):
-    """Records sorted by queue: group i is rows[edges[i] : edges[i + 1]], in physical order, at least one."""
+    """Records by queue: group i is requests[order[edges[i] : edges[i + 1]]], in physical order, at least one."""
 
-    buffer: U8Array  # the bytes that the rows' positions refer to
-    rows: RequestArray
+    buffer: U8Array  # the bytes that the requests' positions refer to
+    requests: RequestArray
+    order: NDArray[np.int64]
     edges: NDArray[np.int64]
 
     def __len__(self) -> int:
@@ -41,19 +42,16 @@ class QueueGroups(NamedTuple):
 
     def run(self, i: int) -> QueueRun:
         """Return group *i* with its queue's name."""
-        requests = self.rows[self.edges[i] : self.edges[i + 1]]
+        # forty times as fast as an index by an array, which copies by field
+        requests = self.requests.take(self.order[self.edges[i] : self.edges[i + 1]])
         first = requests[0]
         return QueueRun(topic_of(self.buffer, first).decode("utf-8", "replace"), int(first["queue_id"]), requests)
 
 
 def group_by_queue(buffer: U8Array, requests: RequestArray) -> QueueGroups:
     """Group the *requests* that get a queue unit by topic and queue id. buffer: the bytes in which they were walked."""
-    rows = queue_records(requests)
-    queues = number_queues(buffer, rows)
-    if len(queues.firsts) <= 1:
-        return QueueGroups(buffer, rows, np.unique((0, len(rows))).astype(np.int64))
-    order, edges = order_by_queue(queues)
-    return QueueGroups(buffer, np.take(rows, order), edges)  # forty times as fast as rows[order], which copies by field
+    order, edges = sort_by_queue(buffer, requests, without_flags=_UNDECIDED_OR_TAKEN_BACK)
+    return QueueGroups(buffer, requests, order, edges)
 
 
 def runs_by_queue(buffer: U8Array, requests: RequestArray) -> Iterator[QueueRun]:

@@ -47,5 +47,8 @@ ENTRY_HASH, ENTRY_OFFSET, ENTRY_TIME, ENTRY_PREVIOUS = positions(
 )
 SLOT = SLOT_SIZE
 
-# both queue types begin their units with these
-UNIT_PHYSICAL_OFFSET, UNIT_MESSAGE_SIZE = positions(consume_queue.UNIT, "physical_offset", "message_size")
+# both queue types begin their units with the first two
+UNIT_PHYSICAL_OFFSET, UNIT_MESSAGE_SIZE, UNIT_TAGS_CODE = positions(
+    consume_queue.UNIT, "physical_offset", "message_size", "tags_code"
+)
+UNIT_SIZE = consume_queue.UNIT_SIZE

@@ -36,21 +36,25 @@ def _slot_of(queue_hash, key, mask):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def group_rows(buffer, rows, key, table, numbers, firsts):  # type: ignore[no-untyped-def]
+def group_rows(buffer, rows, key, without_flags, table, numbers, firsts):  # type: ignore[no-untyped-def]
     """Number the queues of *rows* in the order of their first row, and return how many there are.
 
     Equal hashes are only candidates; the topic's bytes and the queue id decide.
 
     key      uint64, secret, per process
-    table    int32, a power of two, at least twice the rows, all -1
-    numbers  int32, per row: the number of its queue
+    table    int32, a power of two, at least twice the rows; work space
+    numbers  int32, per row: the number of its queue; -1 for a row with a bit of *without_flags* in sys_flag
     firsts   int32, per queue, at most one per row: its first row
     """
     mask = np.uint64(table.size - 1)
+    table[:] = -1
     count = 0
     for i in range(rows.size):
         row = rows[i]
-        if i > 0 and _same_queue(buffer, row, rows[i - 1]):
+        if (row.sys_flag & without_flags) != 0:
+            numbers[i] = -1
+            continue
+        if i > 0 and numbers[i - 1] >= 0 and _same_queue(buffer, row, rows[i - 1]):
             numbers[i] = numbers[i - 1]
             continue
         slot = _slot_of(row.topic_hash, key, mask)
@@ -71,16 +75,33 @@ def group_rows(buffer, rows, key, table, numbers, firsts):  # type: ignore[no-un
 
 @compiled
 def order_rows(numbers, edges, order):  # type: ignore[no-untyped-def]
-    """Sort rows by queue, stably: fill *order*, and *edges* with the start of each queue in it.
+    """Sort the rows with a queue by it, stably: fill *order*, and *edges* with the start of each queue in it.
 
     edges  int64, number of queues plus one, all 0
     """
     count = edges.size - 1
     for i in range(numbers.size):
-        edges[numbers[i] + 1] += 1
+        if numbers[i] >= 0:
+            edges[numbers[i] + 1] += 1
     for number in range(count):
         edges[number + 1] += edges[number]
     places = edges[:count].copy()
     for i in range(numbers.size):
-        order[places[numbers[i]]] = i
-        places[numbers[i]] += 1
+        if numbers[i] >= 0:
+            order[places[numbers[i]]] = i
+            places[numbers[i]] += 1
+
+
+@compiled
+def sort_by_queue(buffer, rows, key, without_flags, work, order, edges):  # type: ignore[no-untyped-def]
+    """Run `group_rows` and `order_rows`, and return the number of queues.
+
+    work   int32, two numbers per row and room for the table of `group_rows`
+    edges  int64, one more than rows; only the first ones, up to the number of queues plus one, are set
+    """
+    count = rows.size
+    numbers, firsts, table = work[:count], work[count : 2 * count], work[2 * count :]
+    queues = group_rows(buffer, rows, key, without_flags, table, numbers, firsts)
+    edges[: queues + 1] = 0
+    order_rows(numbers, edges[: queues + 1], order)
+    return queues

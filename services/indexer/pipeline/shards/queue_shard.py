@@ -10,7 +10,7 @@ from tidemark.format.dispatch_request import Fault
 from tidemark.format.topic_name import is_topic_name
 from tidemark.index.build import BatchConsumeQueueBuilder, ConsumeQueueBuilder, QueueBuilder
 from tidemark.index.consume_queue_ext import ConsumeQueueExt
-from tidemark.index.dispatch import QueueRun, group_by_queue
+from tidemark.index.dispatch import QueueGroups, QueueRun, group_by_queue
 from tidemark.index.expire import expire_queue
 from tidemark.index.ledger import Ledger
 from tidemark.index.light_queues import LIGHT_PREFIX, light_runs
@@ -129,17 +129,21 @@ class QueueShard:
         own = part.requests
         if self._plan.multi_dispatch:
             own = own[own["owned"] != 0]
-        groups = group_by_queue(part.buffer, own)
+        count = len(own)
+        if count:
+            self._build_groups(group_by_queue(part.buffer, own))
+        if self._plan.multi_dispatch:
+            self._build_light(part)
+        self._mark = part.end_offset
+        return count
+
+    def _build_groups(self, groups: QueueGroups) -> None:
         is_partial = self._rebuilding is not None
         for i in range(len(groups)) if is_partial else self._open_queues.append(groups):
             run = self._deleted.living(groups.run(i))
             if run is not None and self._is_wanted(run):
                 self._report.report_faults(run)
                 self._build(run)
-        if self._plan.multi_dispatch:
-            self._build_light(part)
-        self._mark = part.end_offset
-        return len(own)
 
     def _is_wanted(self, run: QueueRun) -> bool:
         return self._rebuilding is None or (run.topic, run.queue_id) in self._rebuilding
