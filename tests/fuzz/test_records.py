@@ -53,7 +53,7 @@ def test_a_walk_of_damaged_bytes_accepts_only_whole_records(
     checker = Checker(crc=crc, shards=shards)
     result = checker.check(buffer, base_offset=base, file_end=file_end)
     seen = as_plain(result)
-    keys, _ = hash_keys(buffer, result.requests)
+    keys, _, _ = hash_keys(buffer, result.requests)
     twin = plain_check.walk(
         raw,
         base_offset=base,

@@ -116,7 +116,7 @@ def test_entries_appended_in_any_portions_equal_single_puts(
     start = {"begin_timestamp": 1_000_000, "begin_physical_offset": 77} if rolled else {}
     plain = PlainIndex(slots, **start)
     header, table, entries = plain.header(), np.zeros(4 * slots, np.uint8), b""
-    edges = [0, *sorted(cut for cut in cuts if cut < len(puts)), len(puts)]
+    edges = [0, *sorted(cut for cut in cuts if cut < len(puts)), len(puts)]  # few and many keys are sorted differently
     for begin, end in itertools.pairwise(edges):
         if end > begin:
             more, header = append(header, table, puts[begin:end])
@@ -214,8 +214,8 @@ def test_hashed_keys_follow_the_spec(data: bytes) -> None:
     """UNIQ_KEY comes first, then each piece of KEYS; rolled-back records have none (docs/format.md §6)."""
     buffer = np.frombuffer(data, np.uint8)
     requests = Checker().check(buffer, base_offset=0).requests
-    expected: list[tuple[int, int]] = []
-    for i, row in enumerate(requests):
+    expected: list[tuple[int, int, int]] = []
+    for row in requests:
 
         def text(part: str, row: np.void = row) -> str:
             at = int(row[f"{part}_at"])
@@ -226,9 +226,10 @@ def test_hashed_keys_follow_the_spec(data: bytes) -> None:
         keys = [text("unique_key"), *text("keys").split(" ")]
         for key in filter(None, keys):
             value = plain_check.java_hash(f"{text('topic')}#{key}")
-            expected.append((abs(value) if value != -(1 << 31) else 0, i))
-    hashes, rows = hash_keys(buffer, requests)
-    assert list(zip(hashes.tolist(), rows.tolist(), strict=True)) == expected
+            key_hash = abs(value) if value != -(1 << 31) else 0
+            expected.append((key_hash, int(row["physical_offset"]), int(row["store_timestamp"])))
+    columns = (column.tolist() for column in hash_keys(buffer, requests))
+    assert list(zip(*columns, strict=True)) == expected
 
 
 @given(header=st.builds(Header, *[st.integers(-(1 << 63), (1 << 63) - 1)] * 4, st.integers(0, 99), st.integers(-3, 99)))
@@ -247,7 +248,7 @@ def test_a_key_with_the_minimum_hash_counts_as_0() -> None:
     assert index_file.key_hash(topic, key) == 0
     data = builders.record_bytes(topic=topic.encode(), properties=builders.properties({"KEYS": key}))
     buffer = np.frombuffer(data, np.uint8)
-    hashes, _ = hash_keys(buffer, Checker().check(buffer, base_offset=0).requests)
+    hashes, _, _ = hash_keys(buffer, Checker().check(buffer, base_offset=0).requests)
     assert hashes.tolist() == [0]
 
 

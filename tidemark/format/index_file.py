@@ -23,6 +23,8 @@ DEFAULT_SLOTS = 5_000_000
 DEFAULT_ENTRIES = 20_000_000
 ENTRIES_A_SLOT = DEFAULT_ENTRIES // DEFAULT_SLOTS
 
+_FEW_KEYS = 16  # up to here, numpy's sort costs more than the rest of making the entries
+_KEYS_A_RECORD = 2  # UNIQ_KEY and one more; with more keys, a part's keys are hashed twice
 _HEADER = struct.Struct(">qqqqii")
 _GAP_SLOTS = 512  # writing fewer unchanged slots costs less than another write
 _MOST_WRITTEN_BYTES, _MOST_STRETCHES = 256 << 10, 4096  # per call: fits into a core's cache
@@ -78,16 +80,19 @@ def key_hash(topic: str, key: str) -> int:
     return max(java_abs(java_hash(f"{topic}#{key}")), 0)
 
 
-def hash_keys(buffer: U8Array, requests: RequestArray) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Return hash and row number of each key of *requests* that belongs into the index, in order (docs/format.md §6).
+def hash_keys(
+    buffer: U8Array, requests: RequestArray
+) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int64]]:
+    """Return the keys of *requests* that belong into the index, in order: hashes, physical offsets, store timestamps.
 
-    UNIQ_KEY first, then each piece of KEYS. Rolled back records have none.
+    UNIQ_KEY first, then each piece of KEYS. Rolled back records have none (docs/format.md §6).
     """
-    count = kernel.hash_keys(buffer, requests, np.empty(0, np.int32), np.empty(0, np.int32))
-    hashes, rows = np.empty(count, np.int32), np.empty(count, np.int32)
-    if count:
-        kernel.hash_keys(buffer, requests, hashes, rows)
-    return hashes, rows
+    count, room = _KEYS_A_RECORD * len(requests), -1
+    while count > room:
+        room = count
+        hashes, places, times = np.empty(room, np.int32), np.empty(room, np.int64), np.empty(room, np.int64)
+        count = kernel.hash_keys(buffer, requests, hashes, places, times)
+    return hashes[:count], places[:count], times[:count]
 
 
 class NewEntries(NamedTuple):
@@ -111,11 +116,16 @@ def make_entries(
 
     The caller ensures header.index_count + len(hashes) ≤ the file's number of entries (docs/format.md §6).
     """
-    slot_of = hashes % (slots.size // SLOT_SIZE)
-    order = np.argsort(slot_of, kind="stable")
-    out = np.empty(ENTRY_SIZE * len(hashes), np.uint8)
-    values = np.empty(len(hashes), np.int32)
-    fresh = kernel.make_entries(
+    count = len(hashes)
+    n_slots = slots.size // SLOT_SIZE
+    if count <= _FEW_KEYS:
+        order = np.empty(count, np.int64)
+        kernel.order_by_slot(hashes, n_slots, order)
+    else:
+        order = (hashes % n_slots).argsort(kind="stable")
+    out = np.empty(ENTRY_SIZE * count, np.uint8)
+    numbers, values = np.empty(count, np.int32), np.empty(count, np.int32)
+    fresh, changed = kernel.make_entries(
         hashes,
         physical_offsets,
         store_timestamps,
@@ -124,22 +134,21 @@ def make_entries(
         header.index_count,
         header.begin_timestamp,
         out,
+        numbers,
         values,
     )
-    sorted_slots = slot_of[order]
-    last_of_slot = np.append(sorted_slots[1:] != sorted_slots[:-1], True)
     first = header.index_count <= 1
     return NewEntries(
         entries=out.data,
-        slot_numbers=sorted_slots[last_of_slot],
-        slot_values=values[last_of_slot],
+        slot_numbers=numbers[:changed],
+        slot_values=values[:changed],
         header=Header(
             begin_timestamp=int(store_timestamps[0]) if first else header.begin_timestamp,
             end_timestamp=int(store_timestamps[-1]),
             begin_physical_offset=int(physical_offsets[0]) if first else header.begin_physical_offset,
             end_physical_offset=int(physical_offsets[-1]),
             hash_slot_count=header.hash_slot_count + int(fresh),
-            index_count=header.index_count + len(hashes),
+            index_count=header.index_count + count,
         ),
     )
 
@@ -148,7 +157,7 @@ class SlotStretches(NamedTuple):
     """Slots to set, grouped into one write per stretch."""
 
     data: memoryview
-    stretches: list[tuple[int, int, int]]  # number of the first slot; begin and end in *data*
+    stretches: list[list[int]]  # number of the first slot; begin and end in *data*
     done: int  # number of slots in these and earlier stretches
 
 
@@ -157,10 +166,11 @@ def slot_stretches(slots: U8Array, numbers: NDArray[np.int32], values: NDArray[n
 
     slots  the current table. Slots close to each other form one stretch, including the slots between them
     """
-    out = np.empty(min(_MOST_WRITTEN_BYTES, slots.size), np.uint8)
-    stretches = np.empty((min(_MOST_STRETCHES, len(numbers) - first), 3), np.int64)
+    left = len(numbers) - first
+    out = np.empty(min(_MOST_WRITTEN_BYTES, slots.size, SLOT_SIZE * (1 + _GAP_SLOTS) * left), np.uint8)
+    stretches = np.empty((min(_MOST_STRETCHES, left), 3), np.int64)
     count, done = slots_kernel.make_stretches(slots, numbers, values, first, _GAP_SLOTS, out, stretches)
-    return SlotStretches(out.data, [tuple(row) for row in stretches[:count].tolist()], int(done))
+    return SlotStretches(out.data, stretches[:count].tolist(), int(done))
 
 
 def find_entries(

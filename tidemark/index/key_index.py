@@ -19,7 +19,7 @@ from tidemark.errors import CorruptStoreError, StoreContradictionError
 from tidemark.format import index_file
 from tidemark.format.dispatch_request import U8Array
 from tidemark.format.index_file import Header, NewEntries, file_size
-from tidemark.format.index_layout import ENTRY, HEADER_SIZE
+from tidemark.format.index_layout import ENTRY, HEADER_SIZE, SLOT_SIZE
 from tidemark.index.part_keys import PartKeys
 from tidemark.store.storage import Storage
 
@@ -62,12 +62,9 @@ class OpenIndexFile:
         self._storage = storage
         self._descriptor = descriptor
         self._bytes: U8Array = np.asarray(np.memmap(path, np.uint8, "r"))
+        self.slot_table = self._bytes[HEADER_SIZE : index_file.entry_at(slots, 0)]  # the current slots, uint8
+        self.number = int(path.name)
         self.header = index_file.decode_header(self._bytes[:HEADER_SIZE].tobytes())
-
-    @property
-    def slot_table(self) -> U8Array:
-        """The current slots, uint8."""
-        return self._bytes[HEADER_SIZE : index_file.entry_at(self._slots, 0)]
 
     def write(self, new: NewEntries) -> None:
         """Append *new* in the order entries, slots, header."""
@@ -83,6 +80,10 @@ class OpenIndexFile:
 
     def write_slots(self, numbers: NDArray[np.int32], values: NDArray[np.int32]) -> None:
         """Set the slots *numbers*, which ascend, to *values*."""
+        if len(numbers) == 1:  # of a single key, the most frequent build
+            value = int(values[0]).to_bytes(SLOT_SIZE, "big", signed=True)
+            self._storage.pwrite(self._descriptor, value, index_file.slot_at(int(numbers[0])))
+            return
         done = 0
         while done < len(numbers):
             data, stretches, done = index_file.slot_stretches(self.slot_table, numbers, values, done)
@@ -179,7 +180,7 @@ class OpenIndexFile:
 
     def close(self) -> None:
         """Close the file. The mapping is freed with its last view."""
-        self._bytes = np.empty(0, np.uint8)
+        self._bytes = self.slot_table = np.empty(0, np.uint8)
         os.close(self._descriptor)
 
 
@@ -240,7 +241,7 @@ class KeyIndex:
     @property
     def newest_file(self) -> int:
         """Name of the newest file as a number; 0 if there is none."""
-        return 0 if self._last is None else int(self._last.path.name)
+        return 0 if self._last is None else self._last.number
 
     def repair(self) -> None:
         """Repair the newest file after a kill; see OpenIndexFile.repair."""
@@ -373,12 +374,12 @@ class KeyIndex:
     def append(self, keys: PartKeys) -> int:
         """Append *keys*, which follow all earlier ones, and return their count, including skipped ones."""
         hashes, physical, times = keys
-        done = min(self._skip, len(hashes))
+        count = len(hashes)
+        done = min(self._skip, count)
         self._skip -= done
-        while done < len(hashes):
+        while done < count:
             last = self._writable()
-            room = self._entries - last.header.index_count
-            until = min(done + room, len(hashes))
+            until = min(done + self._entries - last.header.index_count, count)
             last.write(
                 index_file.make_entries(
                     last.header,
@@ -390,7 +391,7 @@ class KeyIndex:
             )
             self.touched = True
             done = until
-        return len(hashes)
+        return count
 
     def _writable(self) -> OpenIndexFile:
         """Return the newest file if it has room, otherwise a new one."""

@@ -32,5 +32,4 @@ def joined(keys: Sequence[PartKeys]) -> PartKeys:
 
 def hash_rows(buffer: U8Array, requests: RequestArray) -> PartKeys:
     """Hash the keys of *requests*. buffer: the bytes in which they were walked."""
-    hashes, rows = index_file.hash_keys(buffer, requests)
-    return PartKeys(hashes, requests["physical_offset"][rows], requests["store_timestamp"][rows])
+    return PartKeys(*index_file.hash_keys(buffer, requests))

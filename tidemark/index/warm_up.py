@@ -26,14 +26,14 @@ def warm_up() -> None:
     shard_of(b"warm", 0, 2)
     order_by_queue(number_queues(buffer, requests))
     encode_groups(requests, *sort_by_queue(buffer, requests, without_flags=0))
-    hashes, rows = index_file.hash_keys(buffer, requests)
+    hashes, physical_offsets, store_timestamps = index_file.hash_keys(buffer, requests)
     slots = np.zeros(40, np.uint8)
     slots.flags.writeable = False  # as those of a mapped file
     new = index_file.make_entries(
         index_file.Header(),
         slots,
         hashes=hashes,
-        physical_offsets=requests["physical_offset"][rows],
-        store_timestamps=requests["store_timestamp"][rows],
+        physical_offsets=physical_offsets,
+        store_timestamps=store_timestamps,
     )
     index_file.slot_stretches(slots, new.slot_numbers, new.slot_values, 0)

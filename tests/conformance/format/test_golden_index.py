@@ -39,9 +39,7 @@ class BrokersFile(NamedTuple):
 def keys_of_log(store: Path) -> list[Key]:
     keys: list[Key] = []
     for file in walk_log(store):
-        requests = file.result.requests
-        hashes, rows = hash_keys(file.buffer, requests)
-        offsets, times = requests["physical_offset"][rows], requests["store_timestamp"][rows]
+        hashes, offsets, times = hash_keys(file.buffer, file.result.requests)
         keys.extend(map(Key, hashes.tolist(), offsets.tolist(), times.tolist()))
     return keys
 

@@ -14,9 +14,20 @@ from tidemark.format.index_file import Header, decode_header, hash_keys
 
 
 def keys_of(data: bytes) -> list[tuple[int, int]]:
+    """Return hash and row number of each key."""
     buffer = np.frombuffer(data, np.uint8)
-    hashes, rows = hash_keys(buffer, Checker().check(buffer, base_offset=0).requests)
-    return list(zip(hashes.tolist(), rows.tolist(), strict=True))
+    requests = Checker().check(buffer, base_offset=0).requests
+    hashes, places, times = hash_keys(buffer, requests)
+    rows = [requests["physical_offset"].tolist().index(place) for place in places.tolist()]
+    assert times.tolist() == requests["store_timestamp"][rows].tolist()
+    return list(zip(hashes.tolist(), rows, strict=True))
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 9])
+def test_all_keys_of_a_record_are_hashed(count: int) -> None:
+    """Most records have at most two."""
+    data = row_of_records([{"properties": properties({"KEYS": " ".join(f"k{i}" for i in range(count))})}])
+    assert keys_of(data) == [(abs(java_hash(f"TopicTest#k{i}")), 0) for i in range(count)]
 
 
 def test_the_unique_key_is_indexed_before_the_keys() -> None:

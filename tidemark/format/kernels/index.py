@@ -33,25 +33,24 @@ def _index_hash(value):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def hash_keys(buffer, rows, hashes, row_numbers):  # type: ignore[no-untyped-def]
+def hash_keys(buffer, rows, hashes, physical_offsets, store_timestamps):  # type: ignore[no-untyped-def]
     """Write the hash of topic#key for every key of *rows*, in the order of the index, and return their number.
 
-    With empty *hashes* it only counts. row_numbers receives the row of each.
+    The other two arrays receive the fields of each key's row. Keys that do not fit into the arrays are only counted.
     """
     n = 0
-    counting = hashes.size == 0
     seed, seed_of = np.uint32(0), -1
     for i in range(rows.size):
         row = rows[i]
         if (row.sys_flag & _ROLLBACK) == _ROLLBACK or (row.unique_key_length == 0 and row.keys_length == 0):
             continue
-        if not counting and (seed_of < 0 or not same_topic(buffer, row, rows[seed_of])):
+        if seed_of < 0 or not same_topic(buffer, row, rows[seed_of]):
             seed = text_hash(buffer, row.topic_at, row.topic_length, 0)
             seed, seed_of = np.uint32(seed * np.uint32(31) + np.uint32(35)), i
         if row.unique_key_length > 0:
-            if not counting:
+            if n < hashes.size:
                 hashes[n] = _index_hash(text_hash(buffer, row.unique_key_at, row.unique_key_length, seed))
-                row_numbers[n] = i
+                physical_offsets[n], store_timestamps[n] = row.physical_offset, row.store_timestamp
             n += 1
         end = row.keys_at + row.keys_length
         start = row.keys_at
@@ -59,17 +58,28 @@ def hash_keys(buffer, rows, hashes, row_numbers):  # type: ignore[no-untyped-def
             if at < end and buffer[at] != 32:
                 continue
             if at > start:
-                if not counting:
+                if n < hashes.size:
                     hashes[n] = _index_hash(text_hash(buffer, start, at - start, seed))
-                    row_numbers[n] = i
+                    physical_offsets[n], store_timestamps[n] = row.physical_offset, row.store_timestamp
                 n += 1
             start = at + 1
     return n
 
 
 @compiled
+def order_by_slot(hashes, n_slots, order):  # type: ignore[no-untyped-def]
+    """Fill *order* with the numbers of the keys sorted by slot, stably, by insertion: for few keys."""
+    for i in range(hashes.size):
+        k = i
+        while k > 0 and hashes[order[k - 1]] % n_slots > hashes[i] % n_slots:
+            order[k] = order[k - 1]
+            k -= 1
+        order[k] = i
+
+
+@compiled
 def make_entries(  # type: ignore[no-untyped-def]
-    hashes, physical_offsets, store_timestamps, order, slots, first_entry, begin_timestamp, out, slot_values
+    hashes, physical_offsets, store_timestamps, order, slots, first_entry, begin_timestamp, out, numbers, values
 ):
     """Write the entries of consecutive keys of one file, and the resulting slots.
 
@@ -78,11 +88,11 @@ def make_entries(  # type: ignore[no-untyped-def]
     first_entry      number of the first new entry (indexCount)
     begin_timestamp  of the header before these entries
     out              uint8, one entry per key, in the keys' order
-    slot_values      int32, per key: value of the slot after it; the last of a slot's keys counts
-    returns          number of slots that were empty before
+    numbers, values  int32, at most one per key: the slots to set, ascending and distinct, and their values
+    returns          (number of slots that were empty before, number of slots to set)
     """
     n_slots = slots.size // SLOT
-    fresh = 0
+    fresh, changed = 0, 0
     last_slot = -1
     last_entry = 0
     for k in range(order.size):
@@ -90,6 +100,7 @@ def make_entries(  # type: ignore[no-untyped-def]
         slot = hashes[i] % n_slots
         entry = first_entry + i
         if slot != last_slot:
+            changed += 1
             previous = get_i4(slots, SLOT * slot)
             if previous <= 0 or previous > entry:
                 previous = 0
@@ -107,10 +118,10 @@ def make_entries(  # type: ignore[no-untyped-def]
         put_i8(out, to + ENTRY_OFFSET, physical_offsets[i])
         put_i4(out, to + ENTRY_TIME, min(difference, _I4_MAX))
         put_i4(out, to + ENTRY_PREVIOUS, previous)
-        slot_values[k] = entry
+        numbers[changed - 1], values[changed - 1] = slot, entry
         last_slot = slot
         last_entry = entry
-    return fresh
+    return fresh, changed
 
 
 @compiled

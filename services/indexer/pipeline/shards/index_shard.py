@@ -87,8 +87,11 @@ class IndexShard:
 
     def apply(self, part: LogPart) -> int:
         """Index the keys held back and those of *part*, and return how many."""
-        held, self._held = self._held, []
-        return self._index.append(joined([*held, part.hashed_keys()]))
+        keys = part.hashed_keys()
+        if self._held:
+            keys = joined([*self._held, keys])
+            self._held = []
+        return self._index.append(keys)
 
     @property
     def newest_file(self) -> int:
