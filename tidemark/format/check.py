@@ -86,7 +86,7 @@ class Checker:
             self._shard,
             self._shards,
             self._light,
-            self._rows[:wanted],
+            self._rows,
             self._found,
             self._scratch,
         )

@@ -18,6 +18,7 @@ from tidemark.index.part_keys import PartKeys, hash_rows
 from tidemark.store.mapped_file_queue import MappedFileQueue
 
 DEFAULT_CHUNK_SIZE_BYTES = 4 << 20  # two tasks that read a chunk twice stay within a processor's cache
+_SMALL_SIZE_BYTES = 1 << 16  # up to here, a second buffer is used, which stays in the cache
 _WINDOW_SIZE_BYTES = 64 << 20  # of the search after damage
 _WINDOW_OVERLAP_BYTES = 16 << 20  # longer than any record
 
@@ -57,7 +58,8 @@ class LogWalk:
         self._log = log
         self._checker = checker
         self._buffer = np.empty(chunk_size_bytes, np.uint8)
-        self._small = np.empty(1 << 16, np.uint8)
+        self._small = np.empty(_SMALL_SIZE_BYTES, np.uint8)
+        self._small_bytes = memoryview(self._small)  # type: ignore[arg-type]
         self.position = position
 
     def parts(self, *, limit: int, floor: int) -> Iterator[LogPart]:
@@ -107,8 +109,11 @@ class LogWalk:
 
     def _read(self, start: int, end: int) -> U8Array:
         wanted = min(end - start, self._buffer.size)
-        target = self._small if wanted <= self._small.size else self._buffer
-        got = self._log.read_into(start, memoryview(target)[:wanted])  # type: ignore[arg-type]
+        if wanted <= _SMALL_SIZE_BYTES:
+            target, view = self._small, self._small_bytes
+        else:
+            target, view = self._buffer, memoryview(self._buffer)  # type: ignore[arg-type]
+        got = self._log.read_into(start, view[:wanted])
         if 0 < got < wanted:
             raise CorruptStoreError(
                 f"a log file ends early: {got} of {wanted} bytes at {start} are there",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tidemark.errors import CorruptStoreError
 from tidemark.store import wake
 from tidemark.store.checkpoint import Checkpoint
-from tidemark.store.originals.terms import Term, TermsFile
+from tidemark.store.originals.terms import NO_TERM, Term, TermsFile
 
 from .plan import EpochPlan
 
@@ -23,22 +23,28 @@ class CommittedOffset:
         self._limit = plan.limit
         self._path = plan.paths.checkpoint
         self._terms = TermsFile(plan.paths.terms)
+        self._term = NO_TERM  # at the last look
         self._checkpoint: Checkpoint | None = None
         self._address: int | None = None
 
     def term(self) -> Term:
         """Return the writer's current term, or its last one while no writer runs: readers clamp marks to it anyway."""
-        return self._terms.current()
+        self._term = self._terms.current()
+        return self._term
 
     def clamp(self, physical_offset: int, *, of_term: int) -> int:
         """Lower an offset of term *of_term* to the least recovered end of the terms since."""
         return self._terms.clamp(physical_offset, of_term=of_term)
 
     def read(self) -> int:
-        """Return the exclusive end of the log that may be built; 0 while it is unknown."""
+        """Return the exclusive end of the log that may be built; 0 while it is unknown.
+
+        Until the machine restarts, a term of this boot is followed only by others of this boot. The follower looks at
+        the terms once per round by `term`, so here they are read only until there is one.
+        """
         if self._limit is not None:
             return self._limit
-        if not self._terms.current().is_of_this_boot():
+        if not self._term.is_of_this_boot() and not self.term().is_of_this_boot():
             return 0
         if self._checkpoint is None and not self._open():
             return 0

@@ -65,8 +65,8 @@ class Relay:
         def caught_up(builder: ShardBuilder) -> None:
             catch_up(builder)
             until(builder.has_caught_up)
-            first.holds_syncs = builder._is_index
-            committed.append(self.places[1] if builder._is_index else committed[-1])
+            first.holds_syncs = builder._index is not None
+            committed.append(self.places[1] if builder._index is not None else committed[-1])
 
         def gone(hand_over: HandOver) -> None:
             committed.append(self.places[2])

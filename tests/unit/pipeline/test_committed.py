@@ -14,7 +14,7 @@ from services.indexer.pipeline.config import PipelineSettings
 from services.indexer.pipeline.plan import EpochPlan, make_plan
 from tidemark.store import wake
 from tidemark.store.checkpoint import Checkpoint, Field
-from tidemark.store.originals.terms import begin_term
+from tidemark.store.originals.terms import Term, TermsFile, begin_term
 from tidemark.store.storage import DiskStorage
 
 STORAGE = DiskStorage()
@@ -101,6 +101,26 @@ def test_an_offset_from_before_a_reboot_does_not_count_until_the_next_term(
     writer.begin_term(400)
     writer.commit(400)
     assert committed.read() == 400
+
+
+def test_the_terms_are_looked_at_once_per_round(
+    committed: CommittedOffset, writer: Writer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A follower reads the offset for each message, and the term once after its build."""
+    writer.begin_term(0)
+    writer.commit(500)
+    assert committed.read() == 500
+    looks: list[TermsFile] = []
+    current = TermsFile.current
+
+    def noted(file: TermsFile) -> Term:
+        looks.append(file)
+        return current(file)
+
+    monkeypatch.setattr(TermsFile, "current", noted)
+    assert [committed.read(), committed.read(), len(looks)] == [500, 500, 0]
+    writer.begin_term(400)
+    assert (committed.read(), committed.term()[:2], len(looks)) == (500, (2, 400), 1)
 
 
 def test_a_limit_of_the_plan_replaces_the_committed_offset(plan: EpochPlan, writer: Writer) -> None:

@@ -37,6 +37,7 @@ class HandOver:
         self._plan = plan
         self._follower = follower
         self._locks = [plan.lock(plan.lock_path(shard)) for shard in shards]
+        self._leases = [lock for lock in self._locks if isinstance(lock, Lease)]
         self._standby = plan.lock(plan.standby_path(shards[0]))
         self._last_sync = [] if plan.lease_ms else [FolderLock(plan.last_sync_path(shard)) for shard in shards]
         self._deadline = 0.0
@@ -68,14 +69,13 @@ class HandOver:
 
     def confirm(self) -> None:
         """Raise StoreLockedError if this task hung until its lease ended and another task took the shards."""
-        for lock in self._locks:
-            if isinstance(lock, Lease):
-                lock.confirm()
+        for lease in self._leases:
+            lease.confirm()
 
     @property
     def was_taken(self) -> bool:
         """True if the previous holder's lease ran out: it may resume and write into the files that it has open."""
-        return any(isinstance(lock, Lease) and lock.was_taken for lock in self._locks)
+        return any(lease.was_taken for lease in self._leases)
 
     def is_stopping(self) -> bool:
         """Return True if the pipeline ends: the stop flag exists, or the driver or the parent process is gone.

@@ -89,25 +89,33 @@ class ShardBuilder:
     ) -> None:
         number = progress.shard
         self.position = 0
+        self.limit = _NO_END  # physical offset at which the next parts must end: the end of a rebuild
         self._plan = plan
         self._marks = marks
         self._number = number
         self._committed = committed
         self._hand_over = hand_over
         self._progress = progress
-        self._is_index = number == plan.shards
-        self._shard: Shard = IndexShard(plan, storage) if self._is_index else QueueShard(plan, number, storage)
+        self._index = IndexShard(plan, storage) if number == plan.shards else None
+        self._shard: Shard = self._index or QueueShard(plan, number, storage)
         self._expiry = Expiry(plan, number, self._shard, storage)
         self._lock = threading.Lock()  # held during changes of the shard's files and of _visible
-        self._durable: DurableMarks | None = None
+        self._durable = DurableMarks(
+            marks,
+            number,
+            self._shard,
+            interval_s=plan.durable_interval_ms / 1000,
+            lock=self._lock,
+            built=lambda: self._visible,
+            wait_for_predecessor=self._wait_for_predecessor,
+            confirm=hand_over.confirm,
+        )
         self._began_at = self._visible = 0
         self._waiting = threading.Lock()
         self._predecessor_is_done = False
         self._is_passed_on = False
-        self._interval_s = plan.durable_interval_ms / 1000
         self._storage = storage
         self._rebuild: RebuildRequest | None = None
-        self._rebuild_end = 0  # the visible mark when the rebuild began
         self._holds_parts = False
 
     def begin(self) -> None:
@@ -121,16 +129,6 @@ class ShardBuilder:
             self._adopt_term()
         self._progress.term = self._marks.shard_term(self._number)
         self._progress.start_offset = self.position
-        self._durable = DurableMarks(
-            self._marks,
-            self._number,
-            self._shard,
-            interval_s=self._interval_s,
-            lock=self._lock,
-            built=lambda: self._visible,
-            wait_for_predecessor=self._wait_for_predecessor,
-            confirm=self._hand_over.confirm,
-        )
         self._begin_rebuild()
 
     def _begin_rebuild(self) -> None:
@@ -141,24 +139,19 @@ class ShardBuilder:
         with self._lock:
             request = take_request(self._plan, self._number, self._marks, self._storage)
             assert request is not None and request.position is not None, "only a shard's holder removes its request"
-            self._rebuild, self._rebuild_end = request, self._visible
+            self._rebuild, self.limit = request, self._visible
             self.position = min(request.position, self._visible)
             self._shard.begin_rebuild(request, self.position)
             self._end_rebuild_if_done()
 
-    @property
-    def limit(self) -> int:
-        """Physical offset at which the next parts must end: a rebuild ends at a part's end."""
-        return _NO_END if self._rebuild is None else self._rebuild_end
-
     def _end_rebuild_if_done(self) -> None:
-        if self._rebuild is None or self.position < self._rebuild_end:
+        if self._rebuild is None or self.position < self.limit:
             return
         self._shard.take_sync()()
         self._storage.unlink(request_path(self._plan, self._number))
         self._shard.end_rebuild()
         self._progress.rebuilt += max(1, len(self._rebuild.queues))
-        self._rebuild = None
+        self._rebuild, self.limit = None, _NO_END
 
     def _wait_for_predecessor(self) -> None:
         """Block until everything that the previous holder built is durable.
@@ -180,11 +173,6 @@ class ShardBuilder:
                     self._shard.sync_from(durable)
             self._predecessor_is_done = True
 
-    @property
-    def _begun(self) -> DurableMarks:
-        assert self._durable is not None, "since `begin`"
-        return self._durable
-
     def walk(self) -> LogWalk | ScannedLog:
         """Return the shard's walk over the log; it uses the plan's scanned ranges if there are any."""
         plan = self._plan
@@ -194,16 +182,16 @@ class ShardBuilder:
         return ScannedLog(
             plan.scanned,
             walk,
-            rows=not self._is_index,
-            keys=self._is_index,
-            shard=0 if self._is_index else self._number,
+            rows=self._index is None,
+            keys=self._index is not None,
+            shard=self._number if self._index is None else 0,
             shards=plan.shards,
         )
 
     def tend(self) -> None:
         """Run periodic work: start the sync thread, raise its failure (a failed sync is not retried), and expire."""
-        self._begun.start()
-        self._begun.raise_failure()
+        self._durable.start()
+        self._durable.raise_failure()
         self._progress.expired_files += self._expiry.look(self._lock)
 
     def adopt_term(self, current: Term) -> bool:
@@ -250,9 +238,9 @@ class ShardBuilder:
             if not is_held:
                 self._publish(part)
             self.position = part.end_offset
-            if not is_held:
+            if self.position >= self.limit and not is_held:
                 self._end_rebuild_if_done()
-        self._begun.raise_failure()
+        self._durable.raise_failure()
         return not is_held
 
     def settle(self) -> None:
@@ -262,7 +250,7 @@ class ShardBuilder:
 
     def _publish(self, part: LogPart) -> None:
         self._hand_over.confirm()
-        if self._is_index:
+        if self._index is not None:
             self._marks.say_index_synced(False)
         if self._rebuild is None:
             self._marks.intend(self._number, part.end_offset)
@@ -276,18 +264,18 @@ class ShardBuilder:
             self._marks.publish(self._number, part.end_offset)
 
     def _note_index_file(self) -> None:
-        if isinstance(self._shard, IndexShard):
-            self._marks.set_index_file(self._shard.newest_file)
+        if self._index is not None:
+            self._marks.set_index_file(self._index.newest_file)
 
     # -- the epoch's end --------------------------------------------------------------------------------------------
 
     def catch_up(self) -> None:
         """Start a sync now, so that the last sync is small. Following continues."""
-        self._begun.ask()
+        self._durable.ask()
 
     def has_caught_up(self) -> bool:
         """Return True if the sync of `catch_up` is done."""
-        return self._begun.has_caught_up()
+        return self._durable.has_caught_up()
 
     def pass_on(self) -> None:
         """Prepare for a waiting successor: `finish` leaves `index_synced` unset.
@@ -295,26 +283,26 @@ class ShardBuilder:
         Otherwise the successor would have to clear it durably before its first key.
         """
         self._is_passed_on = True
-        if self._is_index and not self._progress.chunks:  # no chunk in this epoch, and caught up: all keys are synced
+        # no chunk in this epoch, and caught up: all keys are synced
+        if self._index is not None and not self._progress.chunks:
             self._marks.say_index_synced(True)
 
     def begin_to_finish(self) -> None:
         """Start to make everything durable, concurrently with other shards. The caller builds nothing more."""
-        self._begun.begin_to_stop()
+        self._durable.begin_to_stop()
 
     def finish(self) -> None:
         """Make everything built durable."""
-        self._begun.stop()
+        self._durable.stop()
         if self._rebuild is not None:  # the rebuilt files are synced up to the position
             save_request(request_path(self._plan, self._number), at(self._rebuild, self.position), self._storage)
-        if self._is_index and not self._is_passed_on:
+        if self._index is not None and not self._is_passed_on:
             self._marks.say_index_synced(True)
         self._close()
 
     def abandon(self) -> None:
         """Close the files without a sync or a move of marks: the epoch has failed, perhaps during a sync."""
-        if self._durable is not None:
-            self._durable.abandon()
+        self._durable.abandon()
         self._close()
 
     def _close(self) -> None:
