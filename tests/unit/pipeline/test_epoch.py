@@ -22,6 +22,7 @@ from tidemark.errors import StoreContradictionError
 from tidemark.format.index_file import decode_header, entry_at
 from tidemark.format.index_layout import ENTRY, HEADER_SIZE
 from tidemark.index.log_walk import LogPart
+from tidemark.index.rebuild_request import request_queues
 from tidemark.store.marks import Marks
 from tidemark.store.storage import DiskStorage
 
@@ -96,6 +97,45 @@ def test_shards_that_share_a_walk_build_the_same_files_as_alone(
     assert len(ends[1]) > 2
     assert queue_files(tmp_path / "together") == queue_files(tmp_path / "alone")
     assert index_contents(tmp_path / "together") == index_contents(tmp_path / "alone")
+
+
+@pytest.mark.parametrize("shard", [0, 1])
+def test_a_shard_behind_the_other_one_ends_a_part_where_both_continue(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shard: int
+) -> None:
+    plan = keyed_log(tmp_path)
+    plan.paths.indexer.mkdir(parents=True)
+    with (tmp_path / "commitlog" / f"{0:020d}").open("rb") as log:
+        cut = 2 * int.from_bytes(log.read(4), "big")  # records 0 to 9 have the same size
+    run_epoch(replace(plan, limit=cut), shard=shard, follower=0)
+    ends: dict[int, list[int]] = {0: [], 1: []}
+    publish = ShardBuilder._publish
+
+    def noted(builder: ShardBuilder, part: LogPart) -> None:
+        ends[builder._number].append(part.end_offset)
+        publish(builder, part)
+
+    monkeypatch.setattr(ShardBuilder, "_publish", noted)
+    run_share(plan, [0, 1], follower=0)
+    assert ends[1 - shard][0] == cut
+    assert ends[shard][0] > cut
+
+
+def test_a_rebuild_ends_where_it_began_and_all_queues_are_built_after_it(tmp_path: Path) -> None:
+    """Messages are committed meanwhile. During a rebuild, only the requested queues are built."""
+    for name in ("rebuilt", "whole"):
+        records = ({"topic": b"t", "queue_id": i % 2, "queue_offset": i // 2} for i in range(COUNT))
+        write_log(tmp_path / name / "commitlog", 8192, records)
+    build(plan_of(tmp_path / "whole", **SIZES))
+    plan = plan_of(tmp_path / "rebuilt", **SIZES)
+    plan.paths.indexer.mkdir(parents=True)
+    with (tmp_path / "rebuilt" / "commitlog" / f"{0:020d}").open("rb") as log:
+        cut = 2 * int.from_bytes(log.read(4), "big")
+    run_epoch(replace(plan, limit=cut), shard=0, follower=0)
+    request_queues(plan.paths, {("t", 0)}, shards=1, storage=DiskStorage())
+    (progress,) = run_share(plan, [0], follower=0)
+    assert (progress.rebuilt, progress.start_offset) == (1, cut)
+    assert queue_files(tmp_path / "rebuilt") == queue_files(tmp_path / "whole")
 
 
 def test_held_back_keys_are_not_marked_as_built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
