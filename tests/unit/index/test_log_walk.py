@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import pytest
@@ -57,6 +58,39 @@ def test_a_record_longer_than_the_chunk_is_read_whole(tmp_path: Path) -> None:
     """The buffer grows to the record."""
     placed = make_log(tmp_path, count=3, body=bytes(1500))
     assert walk_all(tmp_path, floor=0, chunk=128)[0] == [record.physical_offset for record in placed]
+
+
+@pytest.mark.parametrize("chunk", [1 << 15, 1 << 16, (1 << 16) + 1, 1 << 20])
+def test_parts_of_any_size_are_read_whole(tmp_path: Path, chunk: int) -> None:
+    """Small and large parts are read into different buffers."""
+    placed = write_log(tmp_path, 1 << 20, ({"body": bytes(1000), "queue_offset": i} for i in range(300)))
+    log = MappedFileQueue(tmp_path, 1 << 20)
+    limit = end_of(placed)
+    parts = LogWalk(log, 0, Checker(crc=Crc.STOPS), chunk_size_bytes=chunk).parts(limit=limit, floor=limit)
+    seen = [place for part in parts for place in part.requests["physical_offset"].tolist()]
+    assert seen == [record.physical_offset for record in placed]
+
+
+@pytest.mark.parametrize("crc", [Crc.STOPS, Crc.MARKS])
+def test_bytes_that_are_wrong_only_once_are_no_damage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, crc: Crc
+) -> None:
+    """The part is read once more, to distinguish a read error from damage on disk."""
+    placed = make_log(tmp_path, count=5)
+    read_into, reads = MappedFileQueue.read_into, itertools.count()
+
+    def wrong_once(log: MappedFileQueue, offset: int, buffer: memoryview) -> int:
+        got = read_into(log, offset, buffer)
+        if next(reads) == 0:
+            buffer[90] ^= 1  # of the first body
+        return got
+
+    monkeypatch.setattr(MappedFileQueue, "read_into", wrong_once)
+    limit = end_of(placed)
+    walk = LogWalk(MappedFileQueue(tmp_path, FILE_SIZE), 0, Checker(crc=crc))
+    (part,) = walk.parts(limit=limit, floor=limit)
+    assert (part.damages, part.requests["fault"].tolist()) == ([], [0] * 5)
+    assert next(reads) == 2
 
 
 def test_the_walk_stops_at_the_limit(tmp_path: Path) -> None:

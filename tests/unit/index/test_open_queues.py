@@ -75,6 +75,16 @@ def test_open_queues_write_the_same_bytes_as_one_queue_at_a_time(drawn: list[lis
         assert stores[0].outcome() == stores[1].outcome()
 
 
+def test_each_file_that_gets_units_is_noted_for_the_next_sync(tmp_path: Path) -> None:
+    """Ten units fit into a file."""
+    store = Store(tmp_path, at_once=True)
+    for rows in parts([[(0, 1, 0)] * 8, [(0, 1, 0)], [(0, 1, 0)] * 25]):
+        for builder in store.builders.values():
+            builder.touched.clear()
+        store.build(group_by_queue(NO_BYTES, rows))
+    assert store.builders[0].touched == {0, 200, 400, 600}
+
+
 def test_consecutive_rows_need_no_builder_of_their_own(tmp_path: Path) -> None:
     """This applies from the second part on; a damaged record or a hole needs its own builder."""
     store = Store(tmp_path, at_once=True)
