@@ -30,6 +30,16 @@ def test_all_keys_of_a_record_are_hashed(count: int) -> None:
     assert keys_of(data) == [(abs(java_hash(f"TopicTest#k{i}")), 0) for i in range(count)]
 
 
+def test_slots_close_to_each_other_are_written_together() -> None:
+    """Up to 512 unchanged slots between two changed ones are written, too."""
+    numbers, values = np.array([3, 516, 1030], np.int32), np.array([7, 8, 9], np.int32)
+    data, stretches, done = index_file.slot_stretches(np.full(8000, 1, np.uint8), numbers, values, 0)
+    assert (stretches, done) == ([[3, 0, 2056], [1030, 2056, 2060]], 3)
+    assert [data[at : at + 4].hex() for at in (0, 4, 2048, 2052, 2056)] == [
+        *("00000007", "01010101", "01010101", "00000008", "00000009")
+    ]
+
+
 def test_the_unique_key_is_indexed_before_the_keys() -> None:
     """The order of the properties does not matter."""
     data = row_of_records(
