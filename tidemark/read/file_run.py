@@ -76,13 +76,16 @@ class FileRun:
             raise CorruptStoreError(f"{path} also exists in another folder", path=str(path))
 
     def listing(self) -> Listing:
-        """Return the current files. Costs a few `stat` calls if neither the first nor the last file has changed."""
+        """Return the current files. Costs one system call, and one per folder, if the run has not changed."""
         listing = self._listing
         if not listing.starts:
             return self.refresh()
         first, behind = self._ends
-        if not os.path.exists(first) or any(map(os.path.exists, behind)):
+        if not os.access(first, os.F_OK):
             return self.refresh()
+        for path in behind:
+            if os.access(path, os.F_OK):
+                return self.refresh()
         return listing
 
     def close_deleted(self) -> None:

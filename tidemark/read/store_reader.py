@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from tidemark.errors import QueueIllegalError, TopicNotFoundError
@@ -43,7 +43,9 @@ class StoreReader:
         )
         self._topics = TopicsFile(self.paths.topics)
         self._tombstones = TombstonesFile(self.paths.tombstones)
+        self._legal_topics: tuple[Mapping[str, TopicConfig] | None, Mapping[str, TopicConfig]] = (None, {})
         self._queues: dict[tuple[str, int, bool], QueueReader] = {}
+        self._configured_queues: dict[tuple[str, int], tuple[TopicConfig, QueueReader]] = {}
         self._floor = None if self.paths.is_attached else WatermarkFloor(on_regressed)
         self._floor_lock = threading.Lock()
         self._refresh_s = refresh_s
@@ -88,7 +90,7 @@ class StoreReader:
 
     def topics(self) -> dict[str, TopicConfig]:
         """Return all topics by name: those of topics.json, and those that only have queue folders."""
-        topics = {name: topic for name, topic in self._topics.topics().items() if is_topic_name(name)}
+        topics = dict(self._configured())
         deleted = self._tombstones.current()
         for name in _folders(self.paths.consume_queue):
             if name not in topics and name not in deleted and is_topic_name(name) and self._has_queue_folder(name):
@@ -97,12 +99,21 @@ class StoreReader:
 
     def topic(self, name: str) -> TopicConfig:
         """Return a topic. Raises TopicNotFoundError if it does not exist."""
-        found = self._topics.topics().get(name)
-        if found is not None and is_topic_name(name):
+        found = self._configured().get(name)
+        if found is not None:
             return found
         if is_topic_name(name) and name not in self._tombstones.current() and self._has_queue_folder(name):
             return self._topic_of_folders(name)
         raise TopicNotFoundError(f"topic {name} does not exist", topic=name)
+
+    def _configured(self) -> Mapping[str, TopicConfig]:
+        """Return the topics of topics.json whose names are legal. The mapping is shared: do not change it."""
+        topics = self._topics.topics()
+        seen, legal = self._legal_topics
+        if topics is not seen:
+            legal = {name: topic for name, topic in topics.items() if is_topic_name(name)}
+            self._legal_topics = topics, legal  # one assignment: several threads may read
+        return legal
 
     def dead_end(self, topic_name: str) -> int:
         """Return the physical offset below which the topic's records are dead due to its deletion; otherwise 0."""
@@ -145,9 +156,15 @@ class StoreReader:
     def queue(self, topic_name: str, queue_id: int) -> QueueReader:
         """Return a queue. Raises TopicNotFoundError, or QueueIllegalError if the topic has no such queue."""
         topic = self.topic(topic_name)
+        found = self._configured_queues.get((topic_name, queue_id))
+        if found is not None and found[0] is topic:
+            return found[1]
         if queue_id >= topic.queues and not self._is_alive(topic, queue_id):
             raise QueueIllegalError(f"topic {topic_name} has no queue {queue_id}", topic=topic_name, queue_id=queue_id)
-        return self._reader(topic, queue_id)
+        reader = self._reader(topic, queue_id)
+        if queue_id < topic.queues:  # whether another one exists depends on its files
+            self._configured_queues[topic_name, queue_id] = topic, reader
+        return reader
 
     def _reader(self, topic: TopicConfig, queue_id: int) -> QueueReader:
         key = (topic.name, queue_id, topic.is_batch)
@@ -164,9 +181,12 @@ class StoreReader:
             )
         return found
 
-    def known_queue(self, topic_name: str, queue_id: int) -> QueueReader | None:
-        """Return a queue that was requested before; None otherwise, and after its topic was deleted."""
-        topic = self._topics.topics().get(topic_name)
+    def known_queue(self, topic_name: str, queue_id: int, topic: TopicConfig | None = None) -> QueueReader | None:
+        """Return a queue that was requested before; None otherwise, and after its topic was deleted.
+
+        topic: the topic if the caller has just read it.
+        """
+        topic = topic or self._configured().get(topic_name)
         if topic is None or queue_id >= topic.queues:
             return None
         return self._queues.get((topic_name, queue_id, topic.is_batch))

@@ -34,6 +34,9 @@ class Watermark(NamedTuple):
         return self.committed_offset - self.physical_offset
 
 
+_NOT_HELD = Watermark(0, 0, 0, 0)[4:]  # of a watermark that `WatermarkFloor` has not changed
+
+
 class WatermarkReader:
     """Reader of marks, terms and checkpoint, which other processes write, replace and create."""
 
@@ -100,25 +103,16 @@ class WatermarkReader:
         while True:
             terms = self._terms.known
             committed = self._committed()
-            marks_term, visible, published_ms = self._marked()
+            marks_term, visible, published_ms = (0, 0, 0) if self._marks is None else self._marks.published()
             if self._terms.terms() is terms:  # no new term meanwhile
                 break
         term = terms[-1] if terms else NO_TERM
         visible = clamp(visible, of_term=marks_term, terms=terms)
         committed = committed if self._has_committed(term) else 0
-        seen = Watermark(term.number, visible, published_ms, max(committed, visible))
+        seen = (term.number, visible, published_ms, max(committed, visible), *_NOT_HELD)
         if seen != self._last:
-            self._last = seen
+            self._last = Watermark(*seen)
         return self._last
-
-    def _marked(self) -> tuple[int, int, int]:
-        """Return term, watermark and its time.
-
-        The term is read first: a shard lowers its mark before it takes the new term.
-        """
-        if self._marks is None:
-            return 0, 0, 0
-        return self._marks.term, self._marks.watermark(), self._marks.published_ms
 
     def _committed(self) -> int:
         """Return the committed offset in the checkpoint, of any term."""
@@ -187,14 +181,25 @@ class WatermarkFloor:
         self._offset = 0  # greatest published offset, valid in _term
         self._cuts = 0
         self._is_held = False
+        self._seen = self._published = Watermark(0, 0, 0, 0)  # the last arguments and answer of `hold`
+        self._terms: Sequence[Term] | None = None
 
     def hold(self, seen: Watermark, terms: Sequence[Term], log_end: Callable[[], int]) -> Watermark:
         """Return the watermark to publish, which decreases only after a truncation.
+
+        It is the same object as before for the same objects *seen* and *terms*, unless the marks are lower.
 
         Args:
             terms: the writer's terms, with the log's end at each recovery.
             log_end: return the end of the last file of the log. A log that ends earlier is a different log.
         """
+        if not self._is_held and seen is self._seen and terms is self._terms:
+            return self._published
+        self._seen, self._terms = seen, terms
+        self._published = self._hold(seen, terms, log_end)
+        return self._published
+
+    def _hold(self, seen: Watermark, terms: Sequence[Term], log_end: Callable[[], int]) -> Watermark:
         kept = clamp(self._offset, of_term=self._term, terms=terms)
         is_lower = seen.physical_offset < kept
         if is_lower and kept > log_end():

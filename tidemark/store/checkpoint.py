@@ -24,7 +24,7 @@ class Field(enum.IntEnum):
     CONFIRM_PHYSICAL_OFFSET = 4  # committed_offset [writer]
 
 
-_CONFIRM_WORD = int(Field.CONFIRM_PHYSICAL_OFFSET)
+_COMMITTED = int(Field.CONFIRM_PHYSICAL_OFFSET)
 
 
 def _swap(value: int) -> int:
@@ -36,6 +36,7 @@ class Checkpoint:
 
     def __init__(self, words: Words) -> None:
         self._words = words
+        self._committed = (0, 0)  # the last loaded word of the committed offset, and its value
 
     @classmethod
     def open_read_only(cls, path: Path) -> Checkpoint:
@@ -60,7 +61,12 @@ class Checkpoint:
     @property
     def committed_offset(self) -> int:
         """RocketMQ's confirm offset: the exclusive end of the committed log."""
-        return int.from_bytes(self._words.load(_CONFIRM_WORD).to_bytes(8, "little"), "big")  # `get`, for each message
+        word = self._words.load(_COMMITTED)
+        known, value = self._committed
+        if word != known:
+            value = _swap(word)
+            self._committed = word, value  # one assignment: several threads may read
+        return value
 
     def flush(self) -> None:
         """Make all fields durable."""

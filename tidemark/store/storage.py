@@ -29,6 +29,9 @@ class Words(Protocol):
     def load(self, index: int, /) -> int:
         """Return the unsigned native integer at byte 8 · index."""
 
+    def load_every(self, step: int, start: int, end: int) -> list[int]:
+        """Return every *step*-th word from *start* on, below *end*. Each one is loaded as by `load`, in this order."""
+
     def store(self, index: int, value: int, /) -> None:
         """Store 8 aligned bytes at once: a reader in another process sees the old or the new value, never a mix."""
 
@@ -95,6 +98,9 @@ class MappedWords:
         self.load: Callable[[int], int] = self._words.__getitem__
         self.store: Callable[[int, int], None] = self._words.__setitem__
         self._address = int(np.frombuffer(self._mapping, np.uint8).ctypes.data)
+
+    def load_every(self, step: int, start: int, end: int) -> list[int]:
+        return self._words[start:end:step].tolist()
 
     def flush(self) -> None:
         try:  # the same as msync(MS_SYNC), but mmap.flush would hold the GIL during the sync

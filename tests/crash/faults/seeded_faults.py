@@ -129,7 +129,7 @@ class _Words:
         self._words = words
         self._inode = inode
         self._storage = storage
-        self.load, self.store = words.load, words.store
+        self.load, self.load_every, self.store = words.load, words.load_every, words.store
         self.address, self.close = words.address, words.close
 
     def flush(self) -> None:

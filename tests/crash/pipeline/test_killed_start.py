@@ -35,6 +35,9 @@ class DyingWords:
     def load(self, index: int) -> int:
         return self._words.load(index)
 
+    def load_every(self, step: int, start: int, end: int) -> list[int]:
+        return self._words.load_every(step, start, end)
+
     def store(self, index: int, value: int) -> None:
         self._step()
         self._words.store(index, value)

@@ -320,6 +320,9 @@ class _RecordedWords:
     def load(self, index: int) -> int:
         return self._inner.load(index)
 
+    def load_every(self, step: int, start: int, end: int) -> list[int]:
+        return self._inner.load_every(step, start, end)
+
     def store(self, index: int, value: int) -> None:
         self._recorder.stored(self._path, self._inner, index, value)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.built_store import BuiltStore
-from tidemark.errors import TopicNotFoundError
+from tidemark.errors import QueueIllegalError, TopicNotFoundError
 from tidemark.read.store_reader import StoreReader
 from tidemark.read.unit_run import VisibleUnits
 from tidemark.read.watermark import Watermark
@@ -56,3 +56,26 @@ def test_the_bounds_of_a_queue_are_determined_once_for_each_watermark(
     store.publish()
     assert {reader.bounds(queue, second).max_offset for second in [reader.watermark()] * 100} == {2}
     assert len(looks) == 2
+
+
+def test_a_queue_that_a_topic_no_longer_has_is_refused(tmp_path: Path) -> None:
+    """Also if it was read before."""
+    store = BuiltStore(tmp_path / "store")
+    store.topic("orders", queues=2)
+    reader = StoreReader(store.root)
+    assert reader.queue("orders", 1) is reader.queue("orders", 1) is reader.known_queue("orders", 1)
+    store.topic("orders", queues=1)
+    with pytest.raises(QueueIllegalError):
+        reader.queue("orders", 1)
+    assert reader.known_queue("orders", 1) is None
+
+
+def test_a_topic_of_another_queue_type_has_another_reader(tmp_path: Path) -> None:
+    store = BuiltStore(tmp_path / "store")
+    store.topic("orders")
+    reader = StoreReader(store.root)
+    single = reader.queue("orders", 0)
+    store.topic("orders", batch=True)
+    assert reader.queue("orders", 0).is_batch
+    store.topic("orders")
+    assert reader.queue("orders", 0) is single

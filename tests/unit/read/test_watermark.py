@@ -81,6 +81,17 @@ def test_the_committed_offset_is_the_confirm_offset_of_this_boot(paths: StorePat
     assert (read(paths).committed_offset, read(paths).lag_bytes) == (200, 0)
 
 
+def test_every_change_of_the_committed_offset_is_read(paths: StorePaths) -> None:
+    write_terms(paths, f"1 0 {machine_boot_id()}")
+    write_confirm(paths, 500)
+    reader = WatermarkReader(paths)
+    for offset in (500, 501, 1 << 40, 256, 255, 0):
+        with paths.checkpoint.open("r+b") as file:
+            file.seek(32)
+            file.write(struct.pack(">q", offset))
+        assert [reader.read().committed_offset for _ in range(2)] == [offset, offset]
+
+
 @pytest.mark.parametrize("size", [0, 40])
 def test_a_checkpoint_that_has_not_its_full_size_yet_is_not_read(paths: StorePaths, size: int) -> None:
     """The writer creates the file before it sets its size."""

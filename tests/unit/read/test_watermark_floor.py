@@ -133,3 +133,23 @@ def test_a_log_that_ends_before_the_watermark_is_treated_as_replaced(filled: Bui
     shutil.rmtree(filled.root / "commitlog")
     filled.publish(0)
     assert store.watermark().physical_offset == 0
+
+
+def test_a_log_that_ends_earlier_is_noticed_while_the_marks_stay_lower(filled: BuiltStore, store: StoreReader) -> None:
+    filled.publish(0)
+    assert store.watermark().is_held
+    shutil.rmtree(filled.root / "commitlog")
+    assert store.watermark().physical_offset == 0
+
+
+def test_an_unchanged_watermark_is_the_same_object_after_a_truncation(filled: BuiltStore, store: StoreReader) -> None:
+    """Readers of a queue keep its bounds until the object changes."""
+    terms = filled.root / "tidemark" / "writer" / "terms"
+    terms.parent.mkdir(parents=True, exist_ok=True)
+    terms.write_text(f"1 {filled.end // 2} {machine_boot_id()}\n")
+    cut = store.watermark()
+    assert (cut.cuts, cut.physical_offset) == (1, filled.end // 2)
+    assert store.watermark() is cut
+    filled.marks.adopt_term(0, 1, end_offset=filled.end // 2)
+    filled.publish()
+    assert store.watermark().physical_offset == filled.end

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,7 +13,7 @@ from tidemark.errors import CorruptStoreError
 from tidemark.store import marks as module
 from tidemark.store.file_watch import FileWatch
 from tidemark.store.marks import MAX_SHARDS, Marks
-from tidemark.store.storage import DiskStorage
+from tidemark.store.storage import DiskStorage, Words
 
 
 @pytest.fixture
@@ -97,6 +99,44 @@ def test_two_concurrent_publications_both_notify_watchers(path: Path) -> None:
         assert watch.take()
     watch.close()
     marks.close()
+
+
+def test_a_frequent_reader_gets_term_watermark_and_time_at_once(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    marks = moved(path, visible=[300, 200, 250], durable=[100, 50, 250])
+    assert marks.published() == (marks.term, marks.watermark(), marks.published_ms) == (1, 200, marks.published_ms)
+    restart_machine(monkeypatch)
+    assert marks.published() == (1, 50, marks.published_ms)
+    marks.close()
+
+
+class ChangedDuringLoads:
+    """Words that change just before the load number *before*."""
+
+    def __init__(self, words: Words, before: int, change: Callable[[], None]) -> None:
+        self._words = words
+        self._left = before
+        self._change = change
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._words, name)
+
+    def load_every(self, step: int, start: int, end: int) -> list[int]:
+        if self._left == 0:
+            self._change()
+        self._left -= 1
+        return self._words.load_every(step, start, end)
+
+
+@pytest.mark.parametrize("before", range(4))
+def test_a_mark_of_an_older_term_is_never_read_with_a_newer_term(path: Path, before: int) -> None:
+    """A shard that adopts a term lowers its mark first."""
+    marks = moved(path, visible=[300], durable=[300])
+    reader = Marks.open_read_only(path)
+    reader._words = ChangedDuringLoads(reader._words, before, lambda: marks.adopt_term(0, 2, end_offset=120))
+    term, watermark, _ = reader.published()
+    assert (term, watermark) in ((1, 300), (1, 120), (2, 120))
+    marks.close()
+    reader.close()
 
 
 @pytest.mark.parametrize("shards", [1, 2, 5, MAX_SHARDS])

@@ -91,7 +91,12 @@ def begin_term(path: Path, recovered_end: int, storage: Storage) -> Term:
 
 
 def clamp(offset: int, *, of_term: int, terms: Sequence[Term]) -> int:
-    """Lower a physical *offset* that was valid in term *of_term* to the least recovered end of the terms since."""
+    """Lower a physical *offset* that was valid in term *of_term* to the least recovered end of the terms since.
+
+    Terms are in ascending order, so nothing is compared if the last one is *of_term*.
+    """
+    if not terms or terms[-1].number <= of_term:
+        return offset
     return min([offset, *(term.recovered_end for term in terms if term.number > of_term)])
 
 

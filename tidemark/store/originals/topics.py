@@ -244,6 +244,7 @@ class TopicsFile:
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._name = os.fspath(path)  # a Path would make its text at each look
         self._known: tuple[tuple[int, int, int] | None, dict[str, TopicConfig]] = (None, {})
 
     def topics(self) -> dict[str, TopicConfig]:
@@ -252,7 +253,7 @@ class TopicsFile:
         Thread-safe: each call returns the content that it has compared with the file itself.
         """
         try:
-            status = os.stat(self._path)
+            status = os.stat(self._name)
             signature = (status.st_ino, status.st_mtime_ns, status.st_size)
         except FileNotFoundError:  # while a broker writes the file, its previous content is in `.bak`
             signature = (0, 0, 0)
