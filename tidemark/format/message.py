@@ -105,7 +105,7 @@ def check_records(
     """
     memory = new_buffer(len(places) * DISPATCH_REQUEST.itemsize)
     memory[:] = 0
-    rows = memory.view(DISPATCH_REQUEST)
+    rows = np.frombuffer(memory, DISPATCH_REQUEST)
     found = np.empty((N_NAMES, 2), np.int64)
     name = np.frombuffer(topic, np.uint8)
     kernel.check_records(buffer, places, physical_offsets, sizes, name, queue_id, with_fields, rows, found)

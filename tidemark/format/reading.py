@@ -31,7 +31,7 @@ def visible_run(units: NDArray[np.void], *, least: int, limit: int) -> VisibleRu
 
     least, limit  physical offsets; *least*: of the record before the units. Pre-blank units are skipped
     """
-    return VisibleRun(*kernel.count_visible(units.view(np.uint8), units.dtype.itemsize, least, limit))
+    return VisibleRun(*kernel.count_visible(np.frombuffer(units, np.uint8), units.dtype.itemsize, least, limit))
 
 
 class ReadLimits(NamedTuple):

@@ -57,6 +57,8 @@ class BufferPools:
 
     def lend(self, size: int) -> U8Array:
         """Return a buffer of *size* uninitialised bytes."""
+        if size < LEAST_BYTES:
+            return np.empty(size, np.uint8)
         return (self._little if size <= LITTLE_BYTES else self._large).lend(size)
 
 

@@ -8,35 +8,49 @@ event loop must not wait for a disk.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import threading
-from collections.abc import Iterator
 
 from tidemark.format.dispatch_request import U8Array
 
 FEW_MESSAGES, FEW_BYTES = 32, 1 << 20  # limits of work that is done without another thread
 _NO_WAIT: int | None = getattr(os, "RWF_NOWAIT", None)  # Linux
-_local = threading.local()
+
+
+class _Thread(threading.local):
+    """What a thread may do now. is_cached_only: it must not wait."""
+
+    is_cached_only = False
+
+
+_thread = _Thread()
 
 
 class NotCachedError(Exception):
     """The operation would wait for a disk or take long; run it in a thread that may block."""
 
 
-@contextlib.contextmanager
-def cached_only() -> Iterator[None]:
-    """Make this thread's reads raise NotCachedError instead of waiting for a disk or another reader."""
-    _local.is_on = True
-    try:
-        yield
-    finally:
-        _local.is_on = False
+class CachedOnly:
+    """Makes the reads of a thread raise NotCachedError instead of waiting for a disk or another reader."""
+
+    def __enter__(self) -> None:
+        _thread.is_cached_only = True
+
+    def __exit__(self, *_: object) -> None:
+        _thread.is_cached_only = False
+
+
+_CACHED_ONLY = CachedOnly()  # it has no state of its own, so one is enough
+
+
+def cached_only() -> CachedOnly:
+    """Return the context in which this thread must not wait."""
+    return _CACHED_ONLY
 
 
 def is_cached_only() -> bool:
     """Return True if this thread must not wait now."""
-    return getattr(_local, "is_on", False)
+    return _thread.is_cached_only
 
 
 def require_thread(messages: int, stored_bytes: int = 0) -> None:
@@ -47,10 +61,10 @@ def require_thread(messages: int, stored_bytes: int = 0) -> None:
 
 def pread(descriptor: int, length: int, offset: int) -> bytes:
     """Read like os.pread."""
-    if not is_cached_only():
+    if not _thread.is_cached_only:
         return os.pread(descriptor, length, offset)
     buffer = bytearray(length)
-    if _pread_now(descriptor, memoryview(buffer), offset) < length:  # the rest does not exist or is not cached
+    if _pread_now(descriptor, buffer, offset) < length:  # the rest does not exist or is not cached
         raise NotCachedError
     return bytes(buffer)
 
@@ -59,12 +73,12 @@ def pread_into(descriptor: int, buffer: U8Array, offset: int) -> int:
     """Return the number of bytes read into *buffer*; fewer than its length do not mean the end of the file."""
     return (
         _pread_now(descriptor, buffer.data, offset)
-        if is_cached_only()
+        if _thread.is_cached_only
         else os.preadv(descriptor, [buffer.data], offset)
     )
 
 
-def _pread_now(descriptor: int, buffer: memoryview, offset: int) -> int:
+def _pread_now(descriptor: int, buffer: bytearray | memoryview, offset: int) -> int:
     if _NO_WAIT is None:
         raise NotCachedError
     try:
@@ -73,15 +87,10 @@ def _pread_now(descriptor: int, buffer: memoryview, offset: int) -> int:
         raise NotCachedError from error
 
 
-@contextlib.contextmanager
-def held(lock: threading.Lock) -> Iterator[None]:
-    """Hold *lock*, which another thread may hold during a read.
+def acquire(lock: threading.Lock) -> None:
+    """Acquire *lock*, which another thread may hold during a read.
 
     Raises NotCachedError instead of waiting within `cached_only`.
     """
-    if not lock.acquire(blocking=not is_cached_only()):
+    if not lock.acquire(not _thread.is_cached_only):
         raise NotCachedError
-    try:
-        yield
-    finally:
-        lock.release()

@@ -61,7 +61,7 @@ class PulledPart:
 
     records: Records
     messages: MessageArray  # empty if whole records are requested without a filter, or by hash
-    chosen: NDArray[np.bool_]  # the records with requested messages
+    chosen: NDArray[np.bool_] | None  # the records with requested messages; None: all valid ones
 
 
 @dataclass
@@ -143,7 +143,7 @@ class _PullRun:
             return max(_UNITS_AT_ONCE, left)
         if min(left, self.result.bounds.units.end - number) <= _FEW:  # reading one of them first would cost more
             return min(left, _FEW)
-        unit = self._queue.run.read(number, 1)
+        unit = self._queue.run.read_visible(number, 1)
         size = int(unit["message_size"][0]) if len(unit) else 0
         if not 0 < size < consume_queue.PRE_BLANK_SIZE:
             return min(left, _UNITS_AT_ONCE)
@@ -152,7 +152,7 @@ class _PullRun:
 
     def _take(self, number: int, count: int) -> int:
         """Examine *count* units from *number* and return the number of the first unit not examined."""
-        units = self._queue.run.read(number, count)
+        units = self._queue.run.read_visible(number, count)
         if not len(units):
             return self._step_over(number)
         firsts, counts = self._places_of(number, units)
@@ -166,7 +166,7 @@ class _PullRun:
         if choice.numbers is not None:
             self._require_thread(choice.messages)
             self.result.stored_bytes += choice.size
-            self._read(units[choice.numbers], firsts[choice.numbers], counts[choice.numbers])
+            self._read(units[choice.numbers], firsts[choice.numbers], counts[choice.numbers], choice.messages)
         self.result.skipped += [gap for at, gap in gaps if at < examined]
         if examined and self._queue.is_batch:
             self._unit_end = max(self._unit_end, int((firsts + counts)[:examined].max()))
@@ -254,7 +254,8 @@ class _PullRun:
         candidates = self._is_candidate(units)
         return choose(sizes, wanted, candidates if left_out is None else candidates & ~left_out, limits)
 
-    def _read(self, units: UnitArray, firsts: NDArray[np.int64], counts: NDArray[np.int64]) -> None:
+    def _read(self, units: UnitArray, firsts: NDArray[np.int64], counts: NDArray[np.int64], messages: int) -> None:
+        """Read the records of *units*. messages: the number of wanted messages in all of them."""
         as_stored = self._request.whole_records and (self._request.tags is None or self._request.tags_by_hash)
         records = read_records(
             self._log,
@@ -267,13 +268,13 @@ class _PullRun:
         )
         self.result.skipped += records.skipped(firsts, counts)
         if as_stored:
-            self._add_whole(records, self._queue.message_counts(units))
+            self._add_whole(records, counts, messages)
         else:
             self._add_messages(records, firsts)
 
-    def _add_whole(self, records: Records, counts: NDArray[np.int64]) -> None:
-        self.result.message_count += int(counts[records.right].sum())
-        self.result.parts.append(PulledPart(records, _NO_MESSAGES, records.right))
+    def _add_whole(self, records: Records, counts: NDArray[np.int64], messages: int) -> None:
+        self.result.message_count += messages if records.is_sound else int(counts[records.right].sum())
+        self.result.parts.append(PulledPart(records, _NO_MESSAGES, None))
 
     def _add_messages(self, records: Records, firsts: NDArray[np.int64]) -> None:
         messages = records.messages()

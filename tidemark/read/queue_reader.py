@@ -20,6 +20,7 @@ from tidemark.read.unit_run import UnitArray, UnitRun, VisibleUnits
 from tidemark.read.watermark import Watermark
 from tidemark.store.originals.tombstones import Tombstone
 
+_ONES = np.ones(4096, np.int64)  # not to be changed; a read-only array would have its own version of each compiled loop
 _LIGHT_QUEUE = "%LMQ%"  # units point at records of other topics (docs/format.md §2)
 
 
@@ -211,4 +212,4 @@ class QueueReader:
         """Return the number of messages of each of *units*."""
         if self.is_batch:
             return units["batch_size"].astype(np.int64)
-        return np.ones(len(units), np.int64)
+        return _ONES[: len(units)] if len(units) <= len(_ONES) else np.ones(len(units), np.int64)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 from typing import NamedTuple
 
@@ -53,6 +54,7 @@ class Records(NamedTuple):
     buffer: U8Array
     places: IntArray  # start of each in the buffer
     rows: RequestArray  # DISPATCH_REQUEST; `fault` is 0 for valid records
+    is_sound: bool = False  # True if they are known to be valid, all of them
 
     @property
     def right(self) -> NDArray[np.bool_]:
@@ -62,7 +64,7 @@ class Records(NamedTuple):
 
     def skipped(self, queue_offsets: IntArray, counts: IntArray | None = None) -> list[Skipped]:
         """Return the invalid records. counts: number of messages of each; default: one."""
-        if not self.rows["fault"].any():
+        if self.is_sound or not self.rows["fault"].any():
             return []
         return [
             Skipped(
@@ -80,6 +82,8 @@ class Records(NamedTuple):
 
     def stored_bytes(self, chosen: NDArray[np.bool_] | None = None) -> bytes | memoryview:
         """Return the valid records as stored, consecutively; only the *chosen* ones if given."""
+        if self.is_sound and chosen is None:
+            return self.buffer.data
         keep = self.right if chosen is None else self.right & chosen
         if keep.all():
             return self.buffer.data
@@ -124,25 +128,26 @@ def read_records(
     if plan is None:
         readable = _is_possible(physical_offsets, sizes, log.known.file_size)
         return _read_around(log, physical_offsets, sizes, readable, topic, queue_id, numbers)
-    asked = _PossibleRecords(physical_offsets, sizes, topic, queue_id, numbers)
-    records = _read_once(log, asked, plan, with_fields=with_fields)
-    if not records.rows["fault"].any() or (records.rows["fault"] == REMOVED_FAULT).any():
+    read = functools.partial(
+        _read_once, log, plan, physical_offsets, sizes, topic, queue_id, numbers, with_fields=with_fields
+    )
+    records = read()
+    if records.is_sound or (records.rows["fault"] == REMOVED_FAULT).any():
         return records
-    return _read_once(log, asked, plan, with_fields=with_fields)
+    return read()
 
 
-class _PossibleRecords(NamedTuple):
-    """Arguments of `read_records`, restricted to possible places."""
-
-    physical_offsets: IntArray
-    sizes: IntArray
-    topic: bytes
-    queue_id: int
-    numbers: Numbers | None
-
-
-def _read_once(log: FileRun, asked: _PossibleRecords, plan: ReadPlan, *, with_fields: bool) -> Records:
-    physical_offsets, sizes, topic, queue_id, numbers = asked
+def _read_once(
+    log: FileRun,
+    plan: ReadPlan,
+    physical_offsets: IntArray,
+    sizes: IntArray,
+    topic: bytes,
+    queue_id: int,
+    numbers: Numbers | None,
+    *,
+    with_fields: bool,
+) -> Records:
     places = plan.places
     buffer = POOL.lend(plan.size)
     missing: list[slice] = []
@@ -167,7 +172,7 @@ def _read_once(log: FileRun, asked: _PossibleRecords, plan: ReadPlan, *, with_fi
         )
     for run in missing:
         rows["fault"][run] = REMOVED_FAULT
-    return Records(buffer, places, rows)
+    return Records(buffer, places, rows, is_sound=not rows["fault"].any())
 
 
 def _read_run(log: FileRun, offsets: IntArray, sizes: IntArray, target: U8Array) -> bool:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from tidemark.errors import OffsetTooSmallError
 from tidemark.format import batch_consume_queue, consume_queue
 from tidemark.format.reading import visible_run
-from tidemark.read.cached import held
+from tidemark.read.cached import acquire
 from tidemark.read.file_run import FileRun
 from tidemark.read.watermark import Watermark
 from tidemark.store.halving import nearer_half
@@ -59,18 +59,15 @@ class UnitRun:
         self._is_true = is_true
         self._files = FileRun(folder)
         self._unit = batch_consume_queue.UNIT if batch else consume_queue.UNIT
+        self.unit_size = self._unit.itemsize  # bytes
         self._is_live = batch_consume_queue.is_live if batch else consume_queue.is_live
         self._lock = threading.Lock()
         self._seen: tuple[int, int] = (-1, -1)  # term and watermark to which _end belongs
         self._end = 0
+        self._newest = (0, self.read(0, 0))  # number of a unit, and units from there that `visible` has just found
         self._last_start = -1  # physical offset of the record of unit _end - 1
         self._log_min = -1  # log minimum to which _first belongs
         self._first = 0
-
-    @property
-    def unit_size(self) -> int:
-        """Size of a unit in bytes."""
-        return self._unit.itemsize
 
     @property
     def units_a_file(self) -> int:
@@ -96,6 +93,13 @@ class UnitRun:
             left -= len(piece)
         data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
         return np.frombuffer(data, self._unit, count=len(data) // self.unit_size)
+
+    def read_visible(self, number: int, count: int) -> UnitArray:
+        """Return like `read`: without a read if the last call of `visible` has found these units."""
+        first, units = self._newest
+        if first <= number and number + count <= first + len(units):
+            return units[number - first : number - first + count]
+        return self.read(number, count)
 
     def unit(self, number: int) -> np.void:
         """Return one existing unit. Raises UnitsGoneError if it no longer exists."""
@@ -140,6 +144,7 @@ class UnitRun:
     def forget(self) -> None:
         """Make the next call of `visible` search the files again, even for the same watermark."""
         self._seen = (-1, -1)
+        self._newest = (0, self.read(0, 0))
 
     # -- bounds ---------------------------------------------------------------------------------------------------
 
@@ -158,7 +163,8 @@ class UnitRun:
         Cheap if neither the log's minimum nor the watermark moved.
         """
         seen = (watermark.term, watermark.physical_offset)
-        with held(self._lock):
+        acquire(self._lock)
+        try:
             if seen != self._seen or log_min != self._log_min:
                 starts = self._files.listing().starts
                 had_live_units = self._first < self._end and seen[0] == self._seen[0]
@@ -168,6 +174,8 @@ class UnitRun:
                     self._first = self.first_at_or_above(log_min, low, self._end)
                     self._log_min = log_min
             return VisibleUnits(min(self._first, self._end), self._end)
+        finally:
+            self._lock.release()
 
     def _move_end(self, watermark: Watermark, seen: tuple[int, int], starts: tuple[int, ...]) -> None:
         limit = watermark.physical_offset
@@ -177,10 +185,12 @@ class UnitRun:
         if is_new or is_outside or last_start != self._last_start:  # a new term, or other files than before
             self._end = self._find_end(limit, starts)
             last_start, behind = self._around(self._end)
-        self._end, self._last_start = self._grow(self._end, behind, last_start, limit) if starts else (0, -1)
+        begin = self._end
+        self._end, self._last_start = self._grow(begin, behind, last_start, limit) if starts else (0, -1)
         if self._is_stale is not None:
             self._end = self._without_stale(self._end)
             self._last_start = self._start_of(self._end - 1)
+        self._newest = begin, behind[: max(0, self._end - begin)].copy()  # the rest may be much larger
         self._seen = seen
 
     def look(self) -> None:
@@ -310,7 +320,7 @@ class UnitRun:
 
         None if no valid unit follows: the queue ends here.
         """
-        if self._is_true is None or self.is_live(units[:1])[0] or not units.view(np.uint8).any():
+        if self._is_true is None or not units.tobytes().strip(b"\0") or self.is_live(units[:1])[0]:
             return None
         follows = self._is_visible(units, limit) & (units["physical_offset"] > least)
         at = int(follows.argmax())

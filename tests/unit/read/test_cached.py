@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.built_store import BuiltStore
-from tidemark.read.cached import NotCachedError, cached_only, held, is_cached_only, pread
+from tidemark.read.cached import NotCachedError, acquire, cached_only, is_cached_only, pread
 from tidemark.read.pull import PullRequest, PullResult, PullStatus, pull
 from tidemark.read.store_reader import StoreReader
 
@@ -103,11 +103,13 @@ def test_cached_only_applies_to_its_thread_only() -> None:
 
 def test_a_held_lock_is_refused_in_place() -> None:
     lock = threading.Lock()
-    with held(lock):
-        assert lock.locked()
-        with cached_only(), pytest.raises(NotCachedError), held(lock):
-            pass
-    assert not lock.locked()
+    acquire(lock)
+    with cached_only(), pytest.raises(NotCachedError):
+        acquire(lock)
+    lock.release()
+    with cached_only():
+        acquire(lock)
+    assert lock.locked()
 
 
 def test_without_nowait_reads_every_read_is_refused_in_place(

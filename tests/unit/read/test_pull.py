@@ -198,6 +198,7 @@ def test_a_damaged_record_is_skipped_and_reported(built: BuiltStore, at: int, by
     stored = pulled(built, "orders", 0, whole_records=True)
     raw = bytes(stored.parts[0].records.stored_bytes(stored.parts[0].chosen))
     assert len(raw) == records[0].size + records[2].size
+    assert stored.message_count == 2
 
 
 def test_a_pull_at_damaged_records_continues_after_them(built: BuiltStore) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from tests.built_store import PRE_BLANK, BuiltStore
 from tidemark.read.store_reader import StoreReader
-from tidemark.read.unit_run import VisibleUnits
+from tidemark.read.unit_run import UnitArray, VisibleUnits
 from tidemark.read.watermark import Watermark
 from tidemark.store.paths import StorePaths
 
@@ -157,3 +157,34 @@ def test_the_minimum_is_found_after_a_missing_queue_file(built: BuiltStore, topi
         log_min = int(path.name) + built.log_file_size
         first = next(i for i, one in enumerate(written) if one.physical_offset >= log_min)
         assert visible(StoreReader(built.root), at(built.end), topic) == (100 if 50 <= first < 100 else first, 200)
+
+
+@pytest.mark.parametrize("topic", ["orders", "batches"])
+def test_units_that_have_just_become_visible_are_not_read_again(
+    built: BuiltStore, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A waiting pull asks for exactly these."""
+    for _ in range(3):
+        built.append(topic)
+    reader = StoreReader(built.root)
+    run = reader.queue(topic, 0).run
+    visible(reader, at(built.end), topic)
+    for _ in range(2):
+        built.append(topic)
+    assert visible(reader, at(built.end), topic).end == 5
+    stored, reads = run.read(0, 6), list[int]()
+
+    def read(number: int, count: int) -> UnitArray:
+        reads.append(number)
+        return stored[number : number + count]
+
+    monkeypatch.setattr(run, "read", read)
+    for number, count in ((3, 2), (3, 1), (4, 1)):
+        assert run.read_visible(number, count).tobytes() == stored[number : number + count].tobytes()
+    assert reads == []
+    for number, count in ((2, 3), (4, 2), (0, 1)):
+        assert run.read_visible(number, count).tobytes() == stored[number : number + count].tobytes()
+    assert reads == [2, 4, 0]
+    run.forget()
+    run.read_visible(3, 2)
+    assert reads[-1] == 3, "the files may have changed"

@@ -61,7 +61,7 @@ def scan_topic(store: StoreReader, watermark: Watermark, query: TopicQuery) -> T
     complete = complete and n == len(offsets)
     numbers = queues[0].numbers_to_check(firsts[:n])
     records = read_records(store.log, offsets[:n], sizes[:n], numbers=numbers)
-    _mark_others(records, queues[0].record_topic, queue_ids[:n])
+    records = _without_others(records, queues[0].record_topic, queue_ids[:n])
     answer.skipped = records.skipped(firsts[:n])
     messages = records.messages()
     elements = _element_numbers(messages["record"])
@@ -83,10 +83,13 @@ def scan_topic(store: StoreReader, watermark: Watermark, query: TopicQuery) -> T
     return answer
 
 
-def _mark_others(records: Records, topic: bytes, queue_ids: NDArray[np.int64]) -> None:
-    """Give a fault to records of another topic or queue than the unit's; none if *topic* is b"", for a light queue."""
+def _without_others(records: Records, topic: bytes, queue_ids: NDArray[np.int64]) -> Records:
+    """Return the records with a fault for those of another topic or queue than the unit's.
+
+    There are none if *topic* is b"", for a light queue.
+    """
     if not topic:
-        return
+        return records
     rows = records.rows
     right = np.flatnonzero(records.right)
     same = (rows["queue_id"][right] == queue_ids[right]) & (rows["topic_length"][right] == len(topic))
@@ -94,6 +97,7 @@ def _mark_others(records: Records, topic: bytes, queue_ids: NDArray[np.int64]) -
     at = rows["topic_at"][right[candidates]][:, np.newaxis] + np.arange(len(topic))
     same[candidates] = (records.buffer[at] == np.frombuffer(topic, np.uint8)).all(axis=1)
     rows["fault"][right[~same]] = OTHER_QUEUE_FAULT
+    return records._replace(is_sound=bool(same.all()) and records.is_sound)
 
 
 def _element_numbers(records: NDArray[np.int32]) -> NDArray[np.int64]:

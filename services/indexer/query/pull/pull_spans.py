@@ -42,8 +42,9 @@ class PullSpans:
         left, now_ns = self._limit, time.time_ns()
         for part in pulled.result.parts:
             records = part.records
+            wanted = records.right if part.chosen is None else records.right & part.chosen
             for found in traced_records(records.buffer, records.places, records.rows, limit=left):
-                if not (part.chosen & records.right)[found.row]:
+                if not wanted[found.row]:
                     continue
                 left -= 1
                 span = self._tracer.start_span(

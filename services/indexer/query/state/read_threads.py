@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import contextvars
 import functools
 from collections.abc import Callable
@@ -33,8 +32,10 @@ class ReadThreads:
 
         A switch to a thread takes longer than a small read.
         """
-        with contextlib.suppress(NotCachedError), cached_only():
-            return steady(function)
+        try:
+            return in_place(function)
+        except NotCachedError:
+            pass  # an error of the other attempt is not a consequence of this one
         return await self.read(function)
 
     def close(self) -> None:
@@ -42,9 +43,17 @@ class ReadThreads:
         self._pool.shutdown(wait=False, cancel_futures=True)
 
 
+def in_place(function: Callable[[], T]) -> T:
+    """Run *function* in this thread. Raises NotCachedError if that would wait for a disk or take long."""
+    with cached_only():
+        return steady(function)
+
+
 def steady(function: Callable[..., T], *arguments: Any) -> T:
     """Return the function's result. Call it again if files expired during the call: it then reads other bounds."""
     for _ in range(_ATTEMPTS - 1):
-        with contextlib.suppress(UnitsGoneError):
+        try:
             return function(*arguments)
+        except UnitsGoneError:
+            continue
     return function(*arguments)

@@ -41,13 +41,13 @@ class Pulls:
         self.request = self._tracer.start_span("request")
         self.parts = 0
 
-    def run(self, tag: str | None = None) -> list[ReadableSpan]:
+    def run(self, tag: str | None = None, *, whole_records: bool = False) -> list[ReadableSpan]:
         """Pull everything; return the spans of its messages."""
         self.built.publish()
         store = StoreReader(self.built.root)
         watermark, queue = store.watermark(), store.queue("orders", 0)
         tags = TagFilter.parse([] if tag is None else [tag])
-        asked = PullRequest(0, 100, 1 << 20, tags=tags)
+        asked = PullRequest(0, 100, 1 << 20, tags=tags, whole_records=whole_records)
         result = pull(queue, store.log, store.bounds(queue, watermark), asked)
         self.parts = len(result.parts)
         limits = AnswerLimits.of(PullLimits(), QuerySettings(), whole_records=False)
@@ -73,6 +73,23 @@ def test_each_traced_message_has_a_span_in_its_own_trace(tmp_path: Path) -> None
     assert spans[0].attributes is not None
     assert spans[0].attributes[attributes.PHYSICAL_OFFSET] == first.physical_offset
     assert spans[0].attributes[attributes.DESTINATION] == "orders"
+
+
+def test_a_message_with_another_tag_of_the_same_hash_has_no_span(tmp_path: Path) -> None:
+    """Its record is read, because the unit has only the hash."""
+    pulls = Pulls(tmp_path)
+    for number, tag in enumerate(("Aa", "BB", "Aa"), 1):
+        pulls.built.append("orders", b"x", {**traced(number), "TAGS": tag})
+    assert traces(pulls.run("Aa")) == [1, 3]
+
+
+def test_a_damaged_record_has_no_span(tmp_path: Path) -> None:
+    """Of records as stored, too."""
+    for whole_records in (False, True):
+        pulls = Pulls(tmp_path / str(whole_records))
+        written = [pulls.built.append("orders", b"x", traced(number)) for number in (1, 2, 3)]
+        pulls.built.write_log(written[1].physical_offset + 88, b"\xff")  # the body
+        assert traces(pulls.run(whole_records=whole_records)) == [1, 3]
 
 
 def test_a_span_is_linked_to_the_request(tmp_path: Path) -> None:
