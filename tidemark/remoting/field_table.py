@@ -84,8 +84,13 @@ class FieldTable(Generic[Value]):
         defaults: dict[str, Any] = kind._field_defaults  # type: ignore[attr-defined]
         self._make: Callable[[Iterable[Any]], Value] = kind._make  # type: ignore[attr-defined]
         self._rows = rows
+        self.parsers = {row.attribute: row.kind.parse for row in rows if row.kind.parse is not None}
         self._readers = [(row.name, row.kind.parse, defaults.get(row.attribute, _REQUIRED)) for row in rows]
         self._writers = [(row.name, row.kind.write) for row in rows]
+
+    def name_of(self, attribute: str) -> str:
+        """Return the name of the field that carries *attribute*."""
+        return next(row.name for row in self._rows if row.attribute == attribute)
 
     def read(self, fields: Mapping[str, str]) -> Value:
         """Return the typed values.

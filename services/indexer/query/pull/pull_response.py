@@ -127,20 +127,20 @@ class PullAnswerer:
                 pieces = _stored_records(pulled)
         headers = {} if body_format is BodyFormat.JSON else _header_names(self._text_facts(pulled))
         body = PullBody(body_format.value, headers, pieces)
-        self._count(body.size, body_format, pulled.result)
+        self._count(body.size, body_format.name.lower(), pulled.result)
         return body
 
     def records(self, pulled: Pulled) -> Pieces:
         """Return the records as stored, without the facts of the pull."""
         pieces = _stored_records(pulled)
-        self._count(sum(map(len, pieces)), BodyFormat.RECORDS, pulled.result)
+        self._count(sum(map(len, pieces)), "records", pulled.result)
         return pieces
 
-    def _count(self, size: int, body_format: BodyFormat, result: PullResult) -> None:
+    def _count(self, size: int, format_label: str, result: PullResult) -> None:
         metrics = self._state.metrics
         if result.message_count:
             metrics.given.add(self._topic, result.message_count, size)
-        metrics.bytes.labels(body_format.name.lower()).inc(size)
+        metrics.body_bytes(format_label).inc(size)
         if result.skipped:
             metrics.skipped.inc(sum(skip.message_count for skip in result.skipped))
             self._state.lost_units.note(self._topic, self._queue_id, result.skipped)

@@ -12,13 +12,11 @@ from tidemark.read.watermark import Watermark
 from ..config import QuerySettings
 from ..schema.query_arguments import PullLimits
 
-_WORTH_WAITING = frozenset(
-    {
-        PullStatus.NO_MATCHED_MESSAGE,
-        PullStatus.MESSAGE_WAS_REMOVING,
-        PullStatus.OFFSET_OVERFLOW_ONE,
-        PullStatus.NO_MESSAGE_IN_QUEUE,
-    }
+_WORTH_WAITING = (
+    PullStatus.OFFSET_OVERFLOW_ONE,
+    PullStatus.NO_MATCHED_MESSAGE,
+    PullStatus.MESSAGE_WAS_REMOVING,
+    PullStatus.NO_MESSAGE_IN_QUEUE,
 )
 
 

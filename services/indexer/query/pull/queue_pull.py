@@ -12,10 +12,10 @@ from tidemark.read.messages.body import AnswerFullError
 from tidemark.read.pull import PullRequest, PullResult, PullStatus, pull
 from tidemark.read.pull_as_broker import pull_as_broker
 from tidemark.read.queue_reader import QueueBounds, QueueReader
-from tidemark.read.records import REMOVED
+from tidemark.read.records import REMOVED, Skipped
 from tidemark.read.unit_run import UnitsGoneError
 from tidemark.read.watermark import Watermark
-from tidemark.store.originals.tombstones import Tombstone
+from tidemark.store.originals.topics import TopicConfig
 
 from ..state.service_state import ServiceState
 from .pulled import AnswerLimits, Pulled
@@ -32,28 +32,38 @@ class StoreMoment(NamedTuple):
 
 
 class _QueueMoment(NamedTuple):
-    """The queue and its topic's tombstone at a moment of the store."""
+    """The queue and its bounds at a moment of the store."""
 
     queue: QueueReader
-    store: StoreMoment
-    tombstone: Tombstone | None
+    watermark: Watermark
+    log_min: int
+    bounds: QueueBounds
 
 
 class QueuePull:
-    """A pull from one queue. offset: a queue offset, earliest or latest."""
+    """A pull from one queue. offset: a queue offset, earliest or latest. config: the topic's, if it was just read."""
 
-    def __init__(self, state: ServiceState, topic: str, queue_id: int, offset: str, limits: AnswerLimits) -> None:
+    def __init__(
+        self,
+        state: ServiceState,
+        topic: str,
+        queue_id: int,
+        offset: str,
+        limits: AnswerLimits,
+        config: TopicConfig | None = None,
+    ) -> None:
         self._state = state
         self._store = state.store
         self.topic = topic
         self.queue_id = queue_id
         self._queue: QueueReader
         self._offset = offset
+        self._config = config
         self.limits = limits
         self.cursor = 0
         self._requested: int | None = None
         self._seen: _QueueMoment | None = None  # read by a check just before, for the next look
-        self._units_end: int | None = None  # at the last look or check
+        self._last_bounds: QueueBounds | None = None  # at the last look or check
 
     def look(self, now: StoreMoment | None = None) -> Pulled:
         """Read the messages at the cursor.
@@ -68,8 +78,7 @@ class QueuePull:
         seen, self._seen = self._seen, None
         if now is not None or seen is None:
             seen = self._moment(self._store.queue(self.topic, self.queue_id), now or self._now())
-        self._queue, (watermark, log_min) = seen.queue, seen.store
-        bounds = self._bounds(seen)
+        self._queue, watermark, log_min, bounds = seen
         requested = self._resolve_offset(bounds)
         asked = PullRequest(
             self.cursor,
@@ -87,7 +96,7 @@ class QueuePull:
         else:
             result = pull(self._queue, self._store.log, bounds, asked)
             self._spare_what_is_to_come(result, watermark)
-            if any(skip.reason == REMOVED for skip in result.skipped) and self._store.log_min > log_min:
+            if result.skipped and self._store.log_min > log_min and _has_removed(result.skipped):
                 raise UnitsGoneError("log files expired during the read")
         return Pulled(watermark, result, requested, self.limits)
 
@@ -114,18 +123,17 @@ class QueuePull:
     @property
     def ahead(self) -> float:
         """Number of messages between the cursor and the queue's last known end; infinite before the first look."""
-        return math.inf if self._units_end is None else self._units_end - self.cursor
+        return math.inf if self._last_bounds is None else self._last_bounds.units_end - self.cursor
 
     def is_at_known_end(self) -> bool:
         """Return True if the cursor is at the queue's end and the end is known, so that a look needs no thread."""
         if self._offset == "earliest" or self.limits.as_broker:
             return False
-        queue = self._store.known_queue(self.topic, self.queue_id)
+        queue = self._store.known_queue(self.topic, self.queue_id, self._config)
         if queue is None or not queue.run.is_known:
             return False
         self._seen = self._moment(queue, self._now())
-        end = self._bounds(self._seen).units_end
-        return self._offset == "latest" or int(self._offset) >= end
+        return self._offset == "latest" or int(self._offset) >= self._seen.bounds.units_end
 
     def has_grown(self, now: StoreMoment) -> bool:
         """Return True if there are messages at or after the cursor. Call it after a look.
@@ -135,19 +143,16 @@ class QueuePull:
         """
         self._seen = None  # of an earlier check: if the next line raises, the next look reports the error
         self._seen = self._moment(self._store.queue(self.topic, self.queue_id), now)
-        return self._bounds(self._seen).units_end > self.cursor
+        return self._seen.bounds.units_end > self.cursor
 
     def _now(self) -> StoreMoment:
         return StoreMoment(self._store.watermark(), self._store.log_min)
 
     def _moment(self, queue: QueueReader, now: StoreMoment) -> _QueueMoment:
-        return _QueueMoment(queue, now, self._store.tombstone(self.topic))
-
-    def _bounds(self, moment: _QueueMoment) -> QueueBounds:
-        watermark, log_min = moment.store
-        bounds = moment.queue.bounds(watermark, log_min=log_min, tombstone=moment.tombstone)
-        self._units_end = bounds.units_end
-        return bounds
+        watermark, log_min = now
+        bounds = queue.bounds(watermark, log_min=log_min, tombstone=self._store.tombstone(self.topic))
+        self._last_bounds = bounds
+        return _QueueMoment(queue, watermark, log_min, bounds)
 
     def _resolve_offset(self, bounds: QueueBounds) -> int:
         """Return the requested offset as a number; `earliest` follows the queue's minimum while the request waits."""
@@ -195,3 +200,7 @@ class QueuePull:
         raise OffsetOutOfRangeError(
             f"offset {self.cursor} is above the queue's end, {result.bounds.max_offset}", **facts
         )
+
+
+def _has_removed(skipped: list[Skipped]) -> bool:
+    return any(skip.reason == REMOVED for skip in skipped)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import time
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from tidemark.read.cached import FEW_BYTES, FEW_MESSAGES
 from tidemark.read.watermark import Watermark
@@ -16,18 +16,28 @@ from .pulled import Pulled
 from .queue_pull import QueuePull, StoreMoment
 
 A = TypeVar("A")
+T = TypeVar("T")
 Ready = Callable[[Watermark], bool]
-Wait = Callable[[Ready, float, Watermark], Awaitable[bool]]
+Wait = Callable[[Ready, float, int], Awaitable[bool]]
 """Waits until Ready returns True or until a monotonic time; returns True if the caller should read again.
 
-The last argument is the watermark of the last read.
+The last argument is `WatermarkWatcher.looks` before the last read.
 """
 _MOST_RECORDS_BYTES, _MOST_COLUMNS_BYTES = 8 << 20, 4 << 20
+
+
+class Reads(Protocol):
+    """Runs reads of the store: `ReadThreads`, or with further limits."""
+
+    async def read(self, function: Callable[[], T]) -> T: ...
+
+    async def read_in_place(self, function: Callable[[], T]) -> T: ...
 
 
 class Puller:
     """Answers one request for messages of one queue.
 
+    reads: default: the service's threads.
     is_worth_waiting: returns True for a read after which the request waits, if it may.
     """
 
@@ -37,11 +47,13 @@ class Puller:
         queue_pull: QueuePull,
         wait: Wait,
         *,
+        reads: Reads | None = None,
         is_worth_waiting: Callable[[Pulled], bool] = lambda pulled: pulled.is_worth_waiting,
     ) -> None:
         self._state = state
         self._pull = queue_pull
         self._wait = wait
+        self._reads = state.reads if reads is None else reads
         self._is_worth_waiting = is_worth_waiting
 
     async def run(self, make: Callable[[Pulled], A]) -> A:
@@ -58,6 +70,7 @@ class Puller:
             pulled = self._pull.look()
             return pulled if not last and self._is_worth_waiting(pulled) else (self._pull.answer(pulled, make),)
 
+        looks = self._state.watcher.looks
         if wait_ms > 0 and steady(self._pull.is_at_known_end):
             seen = steady(functools.partial(look, last=False))
         else:
@@ -66,16 +79,17 @@ class Puller:
             self._pull.cursor = seen.result.next_offset
             last = time.monotonic() >= deadline
             if self._pull.cursor >= seen.result.bounds.units_end:
-                last = not await self._wait(self._has_grown, deadline, seen.watermark)
+                last = not await self._wait(self._has_grown, deadline, looks)
+            looks = self._state.watcher.looks
             seen = await self._look_where_it_costs_least(functools.partial(look, last=last))
         return seen[0]
 
     def _has_grown(self, watermark: Watermark) -> bool:
         return self._pull.has_grown(StoreMoment(watermark, self._state.store.log_min))
 
-    async def _look_where_it_costs_least(self, look: Callable[[], Pulled | tuple[A]]) -> Pulled | tuple[A]:
+    def _look_where_it_costs_least(self, look: Callable[[], Pulled | tuple[A]]) -> Awaitable[Pulled | tuple[A]]:
         """Run *look* on the event loop if the answer is cheap, otherwise on a thread."""
-        return await (self._state.reads.read_in_place if self._is_light() else self._state.reads.read)(look)
+        return (self._reads.read_in_place if self._is_light() else self._reads.read)(look)
 
     def _is_light(self) -> bool:
         """Return True if the answer takes so little time that the event loop may make it.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Coroutine
 from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -23,7 +23,6 @@ from tidemark.errors import (
 )
 from tidemark.read.pull import PullStatus
 from tidemark.read.tag_filter import TagFilter
-from tidemark.read.watermark import Watermark
 from tidemark.remoting.codes import RequestCode, ResponseCode
 from tidemark.remoting.frame import Buffer
 from tidemark.remoting.heartbeats import SubscriptionData
@@ -41,6 +40,7 @@ from tidemark.remoting_server.client_groups import ClientGroups
 from tidemark.remoting_server.connection import Connection
 from tidemark.remoting_server.exchange import Exchange, Handler, refusal_fields
 from tidemark.remoting_server.refusals import NO_SQL
+from tidemark.store.originals.topics import TopicConfig
 
 from ..pull.pull_response import PullAnswerer, skipped_json
 from ..pull.pulled import AnswerLimits, Pulled
@@ -48,13 +48,13 @@ from ..pull.queue_pull import QueuePull
 from ..pull.single_pull import Puller, Ready
 from ..state.service_state import ServiceState
 from .offset_commits import OffsetCommits, offset_to_commit
+from .page_reads import MOST_AT_ONCE, PageReads
+from .repeated_pulls import ParsedPull, RepeatedPulls
 
 if TYPE_CHECKING:
     from ..pull.pull_spans import PullSpans
 
 _MOST_SKIPPED = 20
-_READS_AT_ONCE = 4  # pages of one connection
-_POLL_S = 0.01
 _DEFAULT_BYTES = 256 << 10  # Go's client names no limit
 _FOUND, _NOT_FOUND = ResponseCode.SUCCESS, ResponseCode.PULL_NOT_FOUND
 _RETRY_NOW, _MOVED = ResponseCode.PULL_RETRY_IMMEDIATELY, ResponseCode.PULL_OFFSET_MOVED
@@ -77,6 +77,14 @@ class _Refusal(NamedTuple):
     remark: str
 
 
+class _ConnectionState:
+    """The part of a connection's state that its pulls share. turns: of reads on threads."""
+
+    def __init__(self) -> None:
+        self.repeated = RepeatedPulls()
+        self.turns = asyncio.Semaphore(MOST_AT_ONCE)
+
+
 class PullRequests:
     """Answers pulls. spans: None if traces are off."""
 
@@ -87,32 +95,52 @@ class PullRequests:
         self._groups = groups
         self._commits = commits
         self._spans = spans
-        self._turns: WeakKeyDictionary[Connection, asyncio.Semaphore] = WeakKeyDictionary()
+        self._connections: WeakKeyDictionary[Connection, _ConnectionState] = WeakKeyDictionary()
 
     def handlers(self) -> dict[int, Handler]:
         """Return the handlers by request code."""
         return dict.fromkeys((RequestCode.PULL_MESSAGE, RequestCode.LITE_PULL_MESSAGE), self._pull)
 
     def _pull(self, exchange: Exchange) -> Coroutine[Any, Any, None] | None:
-        asked = PULL_REQUEST.read(exchange.frame.fields)
-        exchange.caller.require(on_topic(asked.topic, *READING))
-        found = self._expression(asked)
-        if isinstance(found, _Refusal):
-            exchange.answer(found.code, remark=found.remark)
-            return None
-        try:
-            tags = parse_tags(found)
-        except FieldIllegalError as error:
-            exchange.answer(ResponseCode.SUBSCRIPTION_PARSE_FAILED, remark=error.message)
-            return None
-        self._require_readable(asked)
+        connection = self._connections.get(exchange.connection)
+        if connection is None:
+            connection = self._connections[exchange.connection] = _ConnectionState()
+        repeated = connection.repeated.find(exchange.frame.fields)
+        if repeated is None:
+            parsed = self._parsed(exchange)
+            if isinstance(parsed, _Refusal):
+                exchange.answer(parsed.code, remark=parsed.remark)
+                return None
+            offset = parsed.asked.queue_offset
+        else:
+            parsed, offset = repeated
+            exchange.caller.require(parsed.right)
+        asked = parsed.asked
+        config = self._readable(asked)
+        if repeated is None and asked.has_subscription:  # another one may change with the next heartbeat
+            connection.repeated.keep(exchange.frame.fields, parsed)
         if asked.commits_offset and asked.commit_offset >= 0:
             right = on_group(asked.consumer_group, Action.SUB, Action.UPDATE)
             if exchange.caller.may(right):
                 self._commits.put(
                     offset_to_commit(asked.consumer_group, asked.topic, asked.queue_id, asked.commit_offset)
                 )
-        return self._answer(exchange, asked, None if tags is None else TagFilter(tags))
+        pull = QueuePull(self._state, asked.topic, asked.queue_id, str(offset), parsed.limits, config)
+        return self._answer(exchange, pull, offset, connection.turns)
+
+    def _parsed(self, exchange: Exchange) -> ParsedPull | _Refusal:
+        """Parse the request and check the right to read the topic."""
+        asked = PULL_REQUEST.read(exchange.frame.fields)
+        right = on_topic(asked.topic, *READING)
+        exchange.caller.require(right)
+        found = self._expression(asked)
+        if isinstance(found, _Refusal):
+            return found
+        try:
+            tags = parse_tags(found)
+        except FieldIllegalError as error:
+            return _Refusal(ResponseCode.SUBSCRIPTION_PARSE_FAILED, error.message)
+        return ParsedPull(asked, right, self._limits(asked, None if tags is None else TagFilter(tags)))
 
     def _expression(self, asked: PullMessageRequest) -> str | _Refusal:
         """Return the TAG expression: the request's own, or else the one of the group's heartbeat."""
@@ -135,8 +163,8 @@ class PullRequests:
             )
         return _tag_expression(known.expression_type, known.expression)
 
-    def _require_readable(self, asked: PullMessageRequest) -> None:
-        """Raise TopicNotFoundError, TopicForbiddenError or QueueIllegalError."""
+    def _readable(self, asked: PullMessageRequest) -> TopicConfig:
+        """Return the topic. Raises TopicNotFoundError, TopicForbiddenError or QueueIllegalError."""
         config = self._state.store.topic(asked.topic)
         if not config.permission & PERM_READ:
             raise TopicForbiddenError(
@@ -148,11 +176,11 @@ class PullRequests:
             raise QueueIllegalError(
                 f"topic {asked.topic} has no queue {asked.queue_id}", topic=asked.topic, queue_id=asked.queue_id
             )
+        return config
 
-    async def _answer(self, exchange: Exchange, asked: PullMessageRequest, tags: TagFilter | None) -> None:
-        state, offset = self._state, asked.queue_offset
-        pull = QueuePull(state, asked.topic, asked.queue_id, str(offset), self._limits(asked, tags))
-        answerer = PullAnswerer(state, asked.topic, asked.queue_id)
+    async def _answer(self, exchange: Exchange, pull: QueuePull, offset: int, turns: asyncio.Semaphore) -> None:
+        state, connection = self._state, exchange.connection
+        answerer = PullAnswerer(state, pull.topic, pull.queue_id)
 
         def make_page(pulled: Pulled) -> _Page:
             code = _code_of(pulled, offset)
@@ -163,32 +191,19 @@ class PullRequests:
             own = {SKIPPED: orjson.dumps(skipped_json(skipped)).decode()} if skipped else {}
             return _Page(code, answer, pulled.result.status, parts, own)
 
-        make = make_page if self._spans is None else self._spans.around(make_page, asked.topic, asked.queue_id)
+        make = make_page if self._spans is None else self._spans.around(make_page, pull.topic, pull.queue_id)
 
-        connection = exchange.connection
-        turn = self._turns.get(connection)
-        if turn is None:
-            turn = self._turns[connection] = asyncio.Semaphore(_READS_AT_ONCE)
+        def wait(ready: Ready, deadline: float, looks: int) -> Awaitable[bool]:
+            left_s = deadline - time.monotonic()
+            return state.watcher.wait(ready, left_s, client=connection.address, looks=looks)
 
-        async def wait(ready: Ready, deadline: float, seen: Watermark) -> bool:
-            turn.release()
-            try:
-                should_read = await state.watcher.wait(
-                    ready, deadline - time.monotonic(), client=connection.address, seen=seen
-                )
-            finally:
-                await turn.acquire()
-            await _room(connection)
-            return should_read
-
-        async with turn:
-            await _room(connection)
-            try:
-                page = await Puller(state, pull, wait, is_worth_waiting=_is_worth_waiting).run(make)
-            except (OffsetTooSmallError, OffsetOutOfRangeError) as error:
-                page = _moved(error)
-            fields = PULL_ANSWER.write(page.answer) | page.own_fields
-            exchange.answer_parts(page.code, fields, page.parts, remark=page.status.value)
+        reads = PageReads(state.reads, connection, turns)
+        try:
+            page = await Puller(state, pull, wait, reads=reads, is_worth_waiting=_is_worth_waiting).run(make)
+        except (OffsetTooSmallError, OffsetOutOfRangeError) as error:
+            page = _moved(error)
+        fields = PULL_ANSWER.write(page.answer) | page.own_fields
+        exchange.answer_parts(page.code, fields, page.parts, remark=page.status.value)
 
     def _limits(self, asked: PullMessageRequest, tags: TagFilter | None) -> AnswerLimits:
         settings = self._state.settings
@@ -203,12 +218,6 @@ class PullRequests:
             whole_records=True,
             tags_by_hash=True,
         )
-
-
-async def _room(connection: Connection) -> None:
-    """Wait until the client has taken enough of its answers: a page is in memory until it is sent."""
-    while connection.is_full:  # noqa: ASYNC110 - at most four tasks of a slow client poll
-        await asyncio.sleep(_POLL_S)
 
 
 def _tag_expression(kind: str, expression: str) -> str | _Refusal:

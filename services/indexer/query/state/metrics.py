@@ -47,7 +47,7 @@ class Metrics:
     ) -> None:
         self.registry = make_registry()
         self.requests = _counter("tidemark_query_requests_total", self.registry)
-        self.bytes = _counter("tidemark_query_body_bytes_total", self.registry)
+        self.body_bytes = functools.cache(_counter("tidemark_query_body_bytes_total", self.registry).labels)
         self.skipped = _counter("tidemark_query_skipped_records_total", self.registry)
         row = BY_NAME["tidemark_query_request_seconds"]
         self.seconds = Histogram(row.name, row.text, row.labels, buckets=row.bounds, registry=self.registry)

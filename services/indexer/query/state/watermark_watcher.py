@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections import Counter
 from collections.abc import Callable
 
 from starlette.requests import Request
@@ -50,8 +49,9 @@ class WatermarkWatcher:
         self._recheck_s = recheck_ms / 1000
         self._max_waiting = max_waiting
         self._max_waiting_per_client = max_waiting_per_client or max_waiting
-        self._waiting_by_client: Counter[str] = Counter()
+        self._waiting_by_client: dict[str, int] = {}
         self._waiters: set[_Waiter] = set()
+        self.looks = 0  # number of checks of all waiting requests, so far
         self._is_stopped = False
         self._loop: asyncio.AbstractEventLoop
         self._watch: FileWatch | None = None
@@ -89,28 +89,27 @@ class WatermarkWatcher:
             self._watch.close()
             self._watch = None
 
-    async def wait_for_request(
-        self, request: Request, ready: Ready, deadline: float, seen: Watermark | None = None
-    ) -> bool:
+    async def wait_for_request(self, request: Request, ready: Ready, deadline: float, looks: int | None = None) -> bool:
         """Wait until *ready*, *deadline* (monotonic) or a disconnect; return True if the caller should read again.
 
         Args:
-            seen: as for `wait`.
+            looks: as for `wait`.
         """
         client = "" if request.client is None else request.client.host
         while (left := deadline - time.monotonic()) > 0:
-            if await self.wait(ready, min(left, _DISCONNECT_CHECK_S), client=client, seen=seen):
+            if await self.wait(ready, min(left, _DISCONNECT_CHECK_S), client=client, looks=looks):
                 return True
             if self.is_stopped or await request.is_disconnected():
                 return False
         return False
 
-    async def wait(self, ready: Ready, timeout_s: float, *, client: str = "", seen: Watermark | None = None) -> bool:
+    async def wait(self, ready: Ready, timeout_s: float, *, client: str = "", looks: int | None = None) -> bool:
         """Wait until *ready* returns True for the watermark, at most *timeout_s*.
 
         Args:
             client: the client's address.
-            seen: a watermark for which the caller has just found that it is not ready.
+            looks: `self.looks` when the caller began to find out that it is not ready. Without a look since then, the
+                marks have not changed, or their change is still to be noticed.
 
         Returns:
             True if it is ready or the service stops during the wait; False after the timeout or a stop before.
@@ -123,13 +122,12 @@ class WatermarkWatcher:
         self._require_place(client)
         waiter = _Waiter(ready, self._loop.create_future())
         self._waiters.add(waiter)
-        self._waiting_by_client[client] += 1
+        self._waiting_by_client[client] = self._waiting_by_client.get(client, 0) + 1
         if self._timer is None:
             self._arm()
         timeout = self._loop.call_later(timeout_s, waiter.end, False)
         try:
-            watermark = self._store.watermark()
-            if watermark is not seen and waiter.is_ready(watermark):  # published between the caller's read and now
+            if looks != self.looks and waiter.is_ready(self._store.watermark()):  # published after the caller's read
                 return True
             return await waiter.outcome
         finally:
@@ -198,6 +196,7 @@ class WatermarkWatcher:
 
     def _look(self) -> None:
         """Wake the waiters that are ready."""
+        self.looks += 1
         try:
             watermark = self._store.watermark()
         except (StoreError, OSError):

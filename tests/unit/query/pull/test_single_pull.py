@@ -1,10 +1,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 from starlette.requests import Request
@@ -12,12 +12,15 @@ from starlette.types import Message
 
 from services.indexer.query.pull.pulled import AnswerLimits, Pulled
 from services.indexer.query.pull.queue_pull import QueuePull
-from services.indexer.query.pull.single_pull import Puller
+from services.indexer.query.pull.single_pull import Puller, Ready
 from services.indexer.query.schema.query_arguments import PullLimits
+from services.indexer.query.state.read_threads import ReadThreads
 from tests.built_store import BuiltStore
 from tests.unit.query.served_app import WAIT_S, ServedApp
 from tidemark.errors import OffsetOutOfRangeError, TopicNotFoundError
+from tidemark.read.watermark import Watermark
 
+T = TypeVar("T")
 MESSAGES = 3
 LONG_MS = 300_000  # longer than the test waits
 Answer = tuple[list[int], int]  # offsets, next offset
@@ -105,6 +108,45 @@ def test_a_timed_out_wait_returns_the_cursor_after_messages_of_other_tags(servic
 
 def test_a_stopping_service_answers_with_the_available_messages(service: ServedApp) -> None:
     assert pull(service, "latest", wait_ms=LONG_MS, meanwhile=service.state.watcher.stop) == ([], MESSAGES)
+
+
+def test_messages_of_a_look_between_read_and_wait_end_the_wait(built: BuiltStore) -> None:
+    """The event loop has looked for other requests, while a thread read for this one."""
+
+    async def run(service: ServedApp) -> Answer:
+        state, watcher = service.state, service.state.watcher
+        seen: list[int] = []
+
+        def other(watermark: Watermark) -> bool:
+            seen.append(watermark.physical_offset)
+            return False
+
+        class SlowReads(ReadThreads):
+            async def read_in_place(self, function: Callable[[], T]) -> T:
+                found = function()
+                if built.next["orders", 0] == MESSAGES:
+                    built.append("orders")
+                    built.publish()
+                    while seen[-1] < built.end:  # noqa: ASYNC110 - the code under test has no event to wait for
+                        await asyncio.sleep(0.001)
+                return found
+
+        limits = AnswerLimits.of(PullLimits(max_messages=1, wait_ms=LONG_MS), state.settings, whole_records=False)
+        pull = QueuePull(state, "orders", 0, str(MESSAGES), limits)
+
+        def wait(ready: Ready, deadline: float, looks: int) -> Awaitable[bool]:
+            return watcher.wait(ready, LONG_MS, looks=looks)
+
+        async with asyncio.timeout(5):  # long before a recheck
+            waiting = asyncio.create_task(watcher.wait(other, LONG_MS))
+            while not seen:  # noqa: ASYNC110 - the code under test has no event to wait for
+                await asyncio.sleep(0)
+            answer = await Puller(state, pull, wait, reads=SlowReads(1)).run(answer_of)
+            waiting.cancel()
+            return answer
+
+    with ServedApp(built, query_recheck_ms=10_000, query_max_wait_ms=LONG_MS) as service:
+        assert service.run(run(service)) == ([MESSAGES], MESSAGES + 1)
 
 
 def test_a_topic_that_is_deleted_ends_the_wait(service: ServedApp, built: BuiltStore) -> None:

@@ -53,10 +53,17 @@ class Desk:
         self._opaque = itertools.count(1)
 
     async def start(
-        self, code: int, fields: Mapping[str, object] | None = None, body: bytes = b"", *, one_way: bool = False
+        self,
+        code: int,
+        fields: Mapping[str, object] | None = None,
+        body: bytes = b"",
+        *,
+        one_way: bool = False,
+        connection: FakeConnection | None = None,
     ) -> Frame | None:
-        """Return the answer; None if the request is one way."""
-        connection = FakeConnection()
+        """Return the answer; None if the request is one way. connection: default: a new one."""
+        connection = connection or FakeConnection()
+        connection.sent, connection.finished = [], []
         texts = {name: str(value) for name, value in (fields or {}).items()}
         frame = request(code, texts, body, opaque=next(self._opaque), one_way=one_way)
         presented = Presented(self._token, None)
@@ -71,9 +78,16 @@ class Desk:
         assert len(connection.finished) == 1, "a request must be answered exactly once"
         return decode(b"".join(connection.sent)) if connection.sent else None
 
-    def ask(self, code: int, fields: Mapping[str, object] | None = None, body: bytes = b"") -> Frame:
+    def ask(
+        self,
+        code: int,
+        fields: Mapping[str, object] | None = None,
+        body: bytes = b"",
+        connection: FakeConnection | None = None,
+    ) -> Frame:
         """Return the answer to one request. Raises TimeoutError."""
-        answer = self._service.run(asyncio.wait_for(self.start(code, fields, body), WAIT_S))
+        asked = self.start(code, fields, body, connection=connection)
+        answer = self._service.run(asyncio.wait_for(asked, WAIT_S))
         assert answer is not None
         assert answer.opaque
         return answer

@@ -1,23 +1,27 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from services.indexer.query.remoting.offset_commits import OffsetCommits
+from services.indexer.query.remoting.offset_commits import OffsetCommits, offset_to_commit
 from services.indexer.query.remoting.pull_requests import PullRequests
 from tests.built_store import BuiltStore, java_hash
 from tests.pipeline_runs import until
 from tests.unit.query.committed import commit
-from tests.unit.query.remoting.desk import Desk, commits_of, consumer, groups_of, join
+from tests.unit.query.remoting.desk import Desk, FakeConnection, commits_of, consumer, groups_of, join
 from tests.unit.query.routes.conftest import MESSAGES
 from tests.unit.query.served_app import WAIT_S, ServedApp
+from tidemark.access.guard import Caller
+from tidemark.access.right import Right
+from tidemark.errors import ForbiddenError
 from tidemark.remoting import Frame, RequestCode
 from tidemark.remoting.codes import ResponseCode
 from tidemark.remoting.heartbeats import SubscriptionData
-from tidemark.remoting.pulling import SQL92, PullFlag
+from tidemark.remoting.pulling import PULL_REQUEST, SQL92, PullFlag, PullMessageRequest
 from tidemark.remoting_server.client_groups import ClientGroups
 
 _OWN = int(PullFlag.SUBSCRIPTION)
@@ -33,8 +37,15 @@ class World:
         self.commits: OffsetCommits = commits_of(service, interval_s=1_000)
         self.desk = Desk(service, PullRequests(service.state, self.groups, self.commits, None).handlers())
 
-    def pull(self, offset: int = 0, *, code: int = RequestCode.PULL_MESSAGE, **changed: Any) -> Frame:
-        return self.desk.ask(code, self.asked(offset, **changed))
+    def pull(
+        self,
+        offset: int = 0,
+        *,
+        code: int = RequestCode.PULL_MESSAGE,
+        connection: FakeConnection | None = None,
+        **changed: Any,
+    ) -> Frame:
+        return self.desk.ask(code, self.asked(offset, **changed), connection=connection)
 
     @staticmethod
     def asked(offset: int, **changed: object) -> dict[str, object]:
@@ -265,6 +276,87 @@ def test_a_topic_that_may_not_be_read_is_refused(world: World, built: BuiltStore
     answer = world.pull(0)
     assert answer.code == ResponseCode.NO_PERMISSION
     assert "permission 2" in answer.remark
+
+
+# -- repeated requests ----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def parsed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return the topics of the requests whose fields are parsed, as they come."""
+    topics: list[str] = []
+    read = PULL_REQUEST.read
+
+    def counted(fields: Mapping[str, str]) -> PullMessageRequest:
+        topics.append(fields["topic"])
+        return read(fields)
+
+    monkeypatch.setattr(PULL_REQUEST, "read", counted)
+    return topics
+
+
+def test_a_repeated_pull_is_parsed_once(world: World, built: BuiltStore, parsed: list[str]) -> None:
+    """Only the queue offset differs."""
+    connection = FakeConnection()
+    for offset in range(3):
+        answer = world.pull(offset, maxMsgNums=1, connection=connection)
+        assert bytes(answer.body) == records(built, offset)
+    assert parsed == ["orders"]
+    assert bytes(world.pull(0, maxMsgNums=2, connection=connection).body) == records(built, 0, 1)
+    assert bytes(world.pull(0, maxMsgNums=1, subscription="B", connection=connection).body) == records(built, 1)
+    assert bytes(world.pull(0, maxMsgNums=1).body) == records(built, 0), "of another connection"
+    assert len(parsed) == 4
+
+
+def test_a_repeated_pull_with_an_illegal_offset_is_refused(world: World) -> None:
+    connection = FakeConnection()
+    world.pull(1, connection=connection)
+    for offset in ("x", "", "9223372036854775808"):
+        answer = world.pull(0, queueOffset=offset, connection=connection)
+        assert (answer.code, "queueOffset" in answer.remark) == (ResponseCode.SYSTEM_ERROR, True)
+    assert outcome(world.pull(1, connection=connection))[0] == ResponseCode.SUCCESS
+
+
+def test_a_repeated_pull_uses_the_newest_subscription_of_the_heartbeat(world: World, built: BuiltStore) -> None:
+    connection = FakeConnection()
+    for version, tag, first in ((1, "A", 0), (2, "B", 1)):
+        join(world.service, world.groups, consumer("g", SubscriptionData("orders", tag, version)))
+        answer = world.pull(0, sysFlag=0, maxMsgNums=1, subscription="", connection=connection)
+        assert bytes(answer.body) == records(built, first)
+
+
+def test_a_repeated_pull_is_refused_when_its_topic_may_not_be_read_any_more(world: World, built: BuiltStore) -> None:
+    connection = FakeConnection()
+    world.pull(0, connection=connection)
+    built.topics["orders"]["perm"] = 2
+    built._save_topics()
+    assert world.pull(0, connection=connection).code == ResponseCode.NO_PERMISSION
+    built.delete_topic("orders")
+    assert world.pull(0, connection=connection).code == ResponseCode.TOPIC_NOT_EXIST
+
+
+def test_each_repeated_pull_needs_the_right_to_read(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The rules may have changed, or the token may have expired."""
+    connection = FakeConnection()
+    world.pull(0, connection=connection)
+
+    def refuse(_: Caller, right: Right) -> None:
+        raise ForbiddenError(f"not allowed to {right}")
+
+    monkeypatch.setattr(Caller, "require", refuse)
+    answer = world.pull(0, connection=connection)
+    assert (answer.code, "orders" in answer.remark) == (ResponseCode.NO_PERMISSION, True)
+
+
+def test_each_repeated_pull_commits_its_offset(world: World) -> None:
+    connection = FakeConnection()
+    for offset in (1, 2):
+        flags = _OWN | PullFlag.COMMIT_OFFSET
+        world.pull(3, sysFlag=flags, commitOffset=offset, connection=connection)
+        assert world.commits.get("g", "orders", 0) == offset
+    world.commits.put(offset_to_commit("g", "orders", 0, 0))
+    world.pull(4, sysFlag=flags, commitOffset=2, connection=connection)
+    assert world.commits.get("g", "orders", 0) == 2
 
 
 # -- commits --------------------------------------------------------------------------------------------------------

@@ -114,7 +114,7 @@ def test_a_wait_ends_at_its_timeout(built: BuiltStore) -> None:
     asyncio.run(wait())
 
 
-def test_a_watermark_that_the_caller_has_checked_is_not_checked_again(built: BuiltStore) -> None:
+def test_a_condition_that_the_caller_has_checked_is_checked_again_only_after_another_look(built: BuiltStore) -> None:
     checked: list[Watermark] = []
 
     def ready(watermark: Watermark) -> bool:
@@ -124,15 +124,38 @@ def test_a_watermark_that_the_caller_has_checked_is_not_checked_again(built: Bui
     async def wait() -> list[int]:
         async with watching(built) as watcher:
             await watcher.wait(ready, 0.01)  # the first one looks at the marks
-            (seen, *_) = checked
             counts = []
-            for known in (seen, None):
+            for looks in (watcher.looks, watcher.looks - 1, None):
                 checked.clear()
-                await watcher.wait(ready, 0.01, seen=known)
+                await watcher.wait(ready, 0.01, looks=looks)
                 counts.append(len(checked))
             return counts
 
-    assert asyncio.run(wait()) == [0, 1]
+    assert asyncio.run(wait()) == [0, 1, 1]
+
+
+def test_a_look_since_the_callers_check_may_have_found_the_condition_true(built: BuiltStore) -> None:
+    async def wait() -> float:
+        seen: list[int] = []
+
+        def other(watermark: Watermark) -> bool:
+            seen.append(watermark.physical_offset)
+            return False
+
+        async with watching(built) as watcher:
+            waiting = asyncio.create_task(watcher.wait(other, 10))
+            while not seen:  # noqa: ASYNC110 - the watcher reports only to its waiters
+                await asyncio.sleep(0)
+            looks = watcher.looks
+            built.marks.publish(0, 10)
+            while seen[-1] < 10:  # noqa: ASYNC110 - the watcher reports only to its waiters
+                await asyncio.sleep(0.001)
+            began = time.monotonic()
+            assert await watcher.wait(lambda watermark: watermark.physical_offset >= 10, 10, looks=looks)
+            waiting.cancel()
+            return time.monotonic() - began
+
+    assert asyncio.run(wait()) < 2
 
 
 def test_waits_above_the_limit_are_refused(built: BuiltStore) -> None:
