@@ -178,6 +178,16 @@ def test_the_request_rate_applies_to_each_principal(tmp_path: Path) -> None:
         callers[2].take_request()
 
 
+def test_a_principals_own_limit_applies_without_one_of_the_service(tmp_path: Path) -> None:
+    stand = Stand(tmp_path)
+    token = stand.files.principal("a", max_requests_per_s=2)
+    stand.access.look()
+    caller = stand.caller(token)
+    caller.take_request()
+    with pytest.raises(RateLimitedError):
+        caller.take_request()
+
+
 def test_token_guesses_are_rate_limited_by_address(tmp_path: Path) -> None:
     """Each address has its own rate; a known caller is not limited by another one at its address."""
     stand = Stand(tmp_path, RateLimits(requests_per_s=3))

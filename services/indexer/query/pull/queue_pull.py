@@ -21,6 +21,7 @@ from ..state.service_state import ServiceState
 from .pulled import AnswerLimits, Pulled
 
 A = TypeVar("A")
+_QueueMoment = tuple[QueueReader, Watermark, int, QueueBounds]  # with the log's minimum, and the queue's bounds then
 MOST_MESSAGES_AS_COLUMNS = 8192  # most messages that the event loop converts to columns: a few milliseconds
 
 
@@ -29,15 +30,6 @@ class StoreMoment(NamedTuple):
 
     watermark: Watermark
     log_min: int
-
-
-class _QueueMoment(NamedTuple):
-    """The queue and its bounds at a moment of the store."""
-
-    queue: QueueReader
-    watermark: Watermark
-    log_min: int
-    bounds: QueueBounds
 
 
 class QueuePull:
@@ -63,7 +55,7 @@ class QueuePull:
         self.cursor = 0
         self._requested: int | None = None
         self._seen: _QueueMoment | None = None  # read by a check just before, for the next look
-        self._last_bounds: QueueBounds | None = None  # at the last look or check
+        self._last_end = math.inf  # of the units, at the last look or check
 
     def look(self, now: StoreMoment | None = None) -> Pulled:
         """Read the messages at the cursor.
@@ -123,7 +115,7 @@ class QueuePull:
     @property
     def ahead(self) -> float:
         """Number of messages between the cursor and the queue's last known end; infinite before the first look."""
-        return math.inf if self._last_bounds is None else self._last_bounds.units_end - self.cursor
+        return self._last_end - self.cursor
 
     def is_at_known_end(self) -> bool:
         """Return True if the cursor is at the queue's end and the end is known, so that a look needs no thread."""
@@ -133,7 +125,7 @@ class QueuePull:
         if queue is None or not queue.run.is_known:
             return False
         self._seen = self._moment(queue, self._now())
-        return self._offset == "latest" or int(self._offset) >= self._seen.bounds.units_end
+        return self._offset == "latest" or int(self._offset) >= self._last_end
 
     def has_grown(self, now: StoreMoment) -> bool:
         """Return True if there are messages at or after the cursor. Call it after a look.
@@ -143,7 +135,7 @@ class QueuePull:
         """
         self._seen = None  # of an earlier check: if the next line raises, the next look reports the error
         self._seen = self._moment(self._store.queue(self.topic, self.queue_id), now)
-        return self._seen.bounds.units_end > self.cursor
+        return self._last_end > self.cursor
 
     def _now(self) -> StoreMoment:
         return StoreMoment(self._store.watermark(), self._store.log_min)
@@ -151,8 +143,8 @@ class QueuePull:
     def _moment(self, queue: QueueReader, now: StoreMoment) -> _QueueMoment:
         watermark, log_min = now
         bounds = queue.bounds(watermark, log_min=log_min, tombstone=self._store.tombstone(self.topic))
-        self._last_bounds = bounds
-        return _QueueMoment(queue, watermark, log_min, bounds)
+        self._last_end = bounds.units_end
+        return queue, watermark, log_min, bounds
 
     def _resolve_offset(self, bounds: QueueBounds) -> int:
         """Return the requested offset as a number; `earliest` follows the queue's minimum while the request waits."""
