@@ -98,6 +98,22 @@ PULL_ANSWER = FieldTable(
 )
 
 
+class PullOffsets(NamedTuple):
+    """The values of an answer that Tidemark's own consumers use."""
+
+    next_begin_offset: int
+    min_offset: int
+    max_offset: int
+
+
+PULL_OFFSETS = FieldTable(
+    PullOffsets,
+    HeaderField("next_begin_offset", "nextBeginOffset", INT64),
+    HeaderField("min_offset", "minOffset", INT64),
+    HeaderField("max_offset", "maxOffset", INT64),
+)
+
+
 def parse_tags(expression: str) -> frozenset[str] | None:
     """Return the tags of a TAG expression such as ``A || B``; None for all tags (``*`` or empty), as RocketMQ does.
 

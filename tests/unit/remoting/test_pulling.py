@@ -7,6 +7,7 @@ import pytest
 from tidemark.errors import FieldIllegalError
 from tidemark.remoting.pulling import (
     PULL_ANSWER,
+    PULL_OFFSETS,
     PULL_REQUEST,
     PullMessageAnswer,
     PullMessageRequest,
@@ -102,3 +103,17 @@ def test_hash_of_a_tag_is_javas() -> None:
     """The hashes of TagA and TagG are those of the captured heartbeats."""
     assert tag_hashes("TagA || TagG") == frozenset((2598919, 2598925))
     assert tag_hashes("*") is None
+
+
+def test_consumers_read_the_offsets_of_a_whole_answer() -> None:
+    fields = PULL_ANSWER.write(PullMessageAnswer(7, 3, 9))
+    assert PULL_OFFSETS.read(fields) == (7, 3, 9)
+    for name in ("nextBeginOffset", "minOffset", "maxOffset"):
+        with pytest.raises(FieldIllegalError):
+            PULL_OFFSETS.read({**fields, name: "x"})
+
+
+def test_a_field_is_found_by_its_attribute() -> None:
+    assert PULL_REQUEST.name_of("queue_offset") == "queueOffset"
+    assert PULL_REQUEST.parsers["queue_offset"]("-12") == -12
+    assert "topic" not in PULL_REQUEST.parsers, "every text is legal"

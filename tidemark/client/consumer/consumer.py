@@ -16,7 +16,7 @@ from tidemark.client.consumer.offset_committer import OffsetCommitter
 from tidemark.client.consumer.open_page_source import DEFAULT_LIMITS, PullSource
 from tidemark.client.consumer.page_buffer import OutOfRange, PageBuffer
 from tidemark.client.consumer.queue_assignment import AllQueues, NamedQueues, QueueAssignment
-from tidemark.client.consumer.queue_cursor import Cursors
+from tidemark.client.consumer.queue_cursor import Cursors, IsWanted
 from tidemark.client.consumer.start_offsets import Place, StartOffsets
 from tidemark.client.own_process import OwnProcess
 from tidemark.client.received_message import JSON, PulledPage, ReceivedMessage, TopicQueue, pulled_page
@@ -595,13 +595,13 @@ def _assigned(
     return AllQueues(query, names) if group is None else membership(group, names)
 
 
-def _predicate(where: Where | None, topics: frozenset[str]) -> Callable[[ReceivedMessage], bool]:
-    """Return the function that decides whether a message is wanted.
+def _predicate(where: Where | None, topics: frozenset[str]) -> IsWanted | None:
+    """Return the function that decides whether a message is wanted; None if all are.
 
     Messages of topics that are not in *topics* are retries: they have passed the filter, or belong to other members.
     """
     if where is None:
-        return lambda _: True
+        return None
     if callable(where):
         return lambda message: message.topic not in topics or where(message)
     wanted = where.items()

@@ -37,6 +37,8 @@ class Handout:
 
     def settle_queues(self) -> set[TopicQueue]:
         """Move the positions. Return the queues with a seek or a loss in the meantime; drop their messages."""
+        if not self._loans:  # most polls wait, and settle an empty handout before
+            return set()
         return {queue for queue, loan in self._loans.items() if not loan.cursor.settle(loan.state.generation)}
 
     def give_back(self) -> None:

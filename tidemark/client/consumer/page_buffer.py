@@ -13,9 +13,9 @@ from tidemark.client.consumer.handout import Handout
 from tidemark.client.consumer.missing_topics import MISSING_PAUSE_S, MissingTopics
 from tidemark.client.consumer.page_source import Fetched, Pulls
 from tidemark.client.consumer.queue_assignment import QueueAssignment
-from tidemark.client.consumer.queue_cursor import Cursor, Cursors
+from tidemark.client.consumer.queue_cursor import Cursor, Cursors, IsWanted
 from tidemark.client.consumer.start_offsets import StartOffsets
-from tidemark.client.received_message import ReceivedMessage, TopicQueue
+from tidemark.client.received_message import TopicQueue
 from tidemark.client.rest.problems import Json
 from tidemark.errors import OffsetError, OffsetTooSmallError, TopicNotFoundError, UnavailableError
 
@@ -106,7 +106,8 @@ class PageBuffer:
             self._assignment = assignment._replace(offsets={})  # new cursors belong to this incarnation
             self._add(assignment)
             self._assignment = assignment  # last: if a line above raises, the next call does the rest
-        self._welcome()
+        if self._unwelcomed:
+            self._welcome()
 
     def _release(self, assignment: Assignment, *, is_same: bool) -> None:
         lost = {
@@ -140,7 +141,7 @@ class PageBuffer:
 
     def _welcome(self) -> None:
         """Call `on_new`; again at the next call if it raises, because the program may have wanted to seek."""
-        if self._unwelcomed and not self._is_welcoming:
+        if not self._is_welcoming:
             new = frozenset(self._unwelcomed)
             self._is_welcoming = True
             try:
@@ -149,8 +150,8 @@ class PageBuffer:
             finally:
                 self._is_welcoming = False
 
-    def take(self, most: int, is_wanted: Callable[[ReceivedMessage], bool]) -> Handout:
-        """Take at most *most* buffered messages, from the queues in turn.
+    def take(self, most: int, is_wanted: IsWanted | None) -> Handout:
+        """Take at most *most* buffered messages, from the queues in turn. is_wanted: None if all messages are.
 
         Raises an exception of *is_wanted* only if no message was taken; see `Cursor.take`.
         """
@@ -166,7 +167,7 @@ class PageBuffer:
             raise
         return handout
 
-    def _take(self, handout: Handout, most: int, is_wanted: Callable[[ReceivedMessage], bool]) -> None:
+    def _take(self, handout: Handout, most: int, is_wanted: IsWanted | None) -> None:
         errors: list[tuple[Cursor, Exception]] = []
         for queue, cursor in list(self._cursors.items()):
             if len(handout.messages) >= most:
@@ -198,11 +199,9 @@ class PageBuffer:
             self._change_form(accept)
         assert self._pulls is not None
         for queue, cursor in self._cursors.items():
-            if not cursor.is_paused and cursor.pages < _PAGES_AHEAD and not self._is_resting(cursor):
+            is_resting = cursor.retry_at > 0.0 and time.monotonic() < cursor.retry_at
+            if not cursor.is_paused and not is_resting and cursor.pages < _PAGES_AHEAD:
                 self._pulls.want(queue, cursor.fetch_at)
-
-    def _is_resting(self, cursor: Cursor) -> bool:
-        return cursor.retry_at > 0.0 and time.monotonic() < cursor.retry_at
 
     def _change_form(self, accept: str) -> None:
         if self._pulls is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -9,6 +10,7 @@ from typing import NamedTuple
 
 from tidemark.client.received_message import ReceivedMessage, TopicQueue
 
+IsWanted = Callable[[ReceivedMessage], bool]
 _MOST_HELD = 100  # limit of messages in a queue on which the program's function raises; beyond it, the queue waits
 
 
@@ -108,15 +110,35 @@ class Cursor:
         if not self._is_lent:
             self._delivered = self._next
 
-    def take(self, most: int, is_wanted: Callable[[ReceivedMessage], bool], into: list[ReceivedMessage]) -> None:
-        """Append at most *most* wanted messages to *into*, in order.
+    def take(self, most: int, is_wanted: IsWanted | None, into: list[ReceivedMessage]) -> None:
+        """Append at most *most* wanted messages to *into*, in order. is_wanted: None if all messages are.
 
         If *is_wanted* raises, take the messages before that one; if there are none, raise the exception. If it raises
         on the same message again, hold the message and take those after it. Each later call tries the held messages
         again, and `position` stays at the first of them.
         """
-        generation = self.generation
         self._is_lent = True
+        if is_wanted is None:
+            self._take_all(most, into)
+        else:
+            self._take_wanted(most, is_wanted, into)
+
+    def _take_all(self, most: int, into: list[ReceivedMessage]) -> None:
+        while self._pages and most > 0:
+            messages = self._pages[0].messages
+            taken = list(messages) if len(messages) <= most else list(itertools.islice(messages, most))
+            into += taken
+            most -= len(taken)
+            if len(taken) == len(messages):
+                messages.clear()
+            else:
+                self._next = taken[-1].queue_offset + 1
+                for _ in taken:
+                    messages.popleft()
+            self._step_over()
+
+    def _take_wanted(self, most: int, is_wanted: IsWanted, into: list[ReceivedMessage]) -> None:
+        generation = self.generation
         begin, limit = len(into), len(into) + most
         error = self._take_held(limit, is_wanted, into)
         may_hold, self.has_raised = self.has_raised, False
@@ -136,9 +158,7 @@ class Cursor:
         if error is not None and len(into) == begin:
             raise error
 
-    def _take_held(
-        self, limit: int, is_wanted: Callable[[ReceivedMessage], bool], into: list[ReceivedMessage]
-    ) -> Exception | None:
+    def _take_held(self, limit: int, is_wanted: IsWanted, into: list[ReceivedMessage]) -> Exception | None:
         """Try the held messages again; return the first exception."""
         error: Exception | None = None
         generation = self.generation

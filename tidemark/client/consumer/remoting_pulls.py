@@ -24,7 +24,7 @@ from tidemark.format.tags import parse_tag_expression
 from tidemark.remoting.codes import RequestCode, ResponseCode
 from tidemark.remoting.frame import Frame, request
 from tidemark.remoting.framing import encode
-from tidemark.remoting.pulling import PULL_ANSWER, PULL_REQUEST, PullFlag, PullMessageRequest
+from tidemark.remoting.pulling import PULL_OFFSETS, PULL_REQUEST, PullFlag, PullMessageRequest
 from tidemark.remoting.refusal import FACTS, REASON, SKIPPED, TOKEN
 from tidemark.status import error_of
 from tidemark.tls.credentials import Credentials
@@ -41,6 +41,7 @@ _MAX_OPAQUE = 0x7FFFFFFF
 _BEARER = "Bearer "
 _NO_GROUP = "TIDEMARK_CLIENT"  # pulls carry their own subscription, so no group is looked up
 _ALL = "*"
+_OFFSET = PULL_REQUEST.name_of("queue_offset")
 _FLAGS = int(PullFlag.SUSPEND | PullFlag.SUBSCRIPTION)
 _PAGES = (ResponseCode.SUCCESS, ResponseCode.PULL_NOT_FOUND, ResponseCode.PULL_RETRY_IMMEDIATELY)
 
@@ -52,7 +53,7 @@ class PullLimits(NamedTuple):
     max_bytes: int
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class _Pull:
     """A request in flight."""
 
@@ -76,7 +77,8 @@ class RemotingFetched(NamedTuple):
         if frame.code not in _PAGES and (frame.code != ResponseCode.PULL_OFFSET_MOVED or REASON in frame.fields):
             facts: dict[str, Any] = orjson.loads(frame.fields.get(FACTS, "{}"))
             raise error_of(frame.fields.get(REASON, ""), frame.remark, **facts)
-        answer = PULL_ANSWER.read(frame.fields)
+        answer = PULL_OFFSETS.read(frame.fields)
+        skipped = frame.fields.get(SKIPPED)
         records = decode_records(self.queue, bytes(frame.body), least_offset=self.offset, tags=self.tags)
         return PulledPage(
             self.queue,
@@ -86,7 +88,7 @@ class RemotingFetched(NamedTuple):
             answer.next_begin_offset,
             answer.min_offset,
             answer.max_offset,
-            [*orjson.loads(frame.fields.get(SKIPPED, "[]")), *records.skipped],
+            [*orjson.loads(skipped), *records.skipped] if skipped else records.skipped,
         )
 
     def table(self) -> TablePage:
@@ -124,6 +126,7 @@ class RemotingPulls:
         self._wanted: dict[TopicQueue, int | str] = {}  # not requested yet
         self._in_flight: dict[int, _Pull] = {}  # by opaque number
         self._by_queue: dict[TopicQueue, int] = {}  # opaque number of the pull of each queue
+        self._fields: dict[TopicQueue, dict[str, str]] = {}  # of the requests, with offset 0, without a token
         self._arrived: deque[Frame] = deque()  # answers that `fetched` has not handled yet
         self._heard_at = 0.0  # time.monotonic() of the last answer
         self._failures = 0
@@ -153,6 +156,7 @@ class RemotingPulls:
         """Drop all queues that are not in *queues*."""
         for queue in (self._by_queue.keys() | self._wanted.keys()) - queues:
             self.drop(queue)
+        self._fields = {queue: fields for queue, fields in self._fields.items() if queue in queues}
 
     def fetched(self, timeout_s: float) -> Iterator[RemotingFetched]:
         """Yield the answers that have arrived; wait for the first one until *timeout_s* or `wake`."""
@@ -171,7 +175,7 @@ class RemotingPulls:
                 self._wanted[pull.queue] = "earliest" if pull.is_earliest else pull.offset
             elif pull.is_earliest and frame.code == ResponseCode.PULL_OFFSET_MOVED:
                 self._send(
-                    replace(pull, offset=PULL_ANSWER.read(frame.fields).next_begin_offset, asked_at=time.monotonic())
+                    replace(pull, offset=PULL_OFFSETS.read(frame.fields).next_begin_offset, asked_at=time.monotonic())
                 )
             else:
                 yield RemotingFetched(pull.queue, pull.offset, frame, self._tags_for(pull.queue))
@@ -183,7 +187,13 @@ class RemotingPulls:
 
     def _ask(self) -> None:
         """Send pulls for all wanted queues, unless the service did not answer a moment ago."""
-        if not self._wanted or time.monotonic() < self._not_before or not self._connect():
+        if not self._wanted:
+            return
+        if self._not_before:
+            if time.monotonic() < self._not_before:
+                return
+            self._not_before = 0.0
+        if not self._connect():
             return
         wanted, self._wanted = self._wanted, {}
         for queue, offset in wanted.items():
@@ -196,20 +206,10 @@ class RemotingPulls:
         if connection is None:
             self._wanted[pull.queue] = "earliest" if pull.is_earliest else pull.offset
             return
-        tags = self._tags_for(pull.queue)
-        asked = PullMessageRequest(
-            _NO_GROUP,
-            pull.queue.topic,
-            pull.queue.queue_id,
-            pull.offset,
-            self._limits.max_messages,
-            _FLAGS,
-            0,
-            _LONG_POLL_MS,
-            _ALL if tags is None else "||".join(sorted(tags)),
-            max_msg_bytes=self._limits.max_bytes,
-        )
-        fields = PULL_REQUEST.write(asked)
+        fields = self._fields.get(pull.queue)
+        if fields is None:
+            fields = self._fields[pull.queue] = self._fields_of(pull.queue)
+        fields = {**fields, _OFFSET: str(pull.offset)}
         if self._credentials.shows_token:
             fields[TOKEN] = (self._credentials.authorization() or "").removeprefix(_BEARER)
         number = next(self._opaque) & _MAX_OPAQUE
@@ -219,6 +219,24 @@ class RemotingPulls:
             connection.send(encode(request(RequestCode.PULL_MESSAGE, fields, opaque=number)), _SEND_TIMEOUT_S)
         except OSError as error:
             self._lost(error)
+
+    def _fields_of(self, queue: TopicQueue) -> dict[str, str]:
+        """Return the fields of all requests for *queue*, with offset 0."""
+        tags = self._tags_for(queue)
+        return PULL_REQUEST.write(
+            PullMessageRequest(
+                _NO_GROUP,
+                queue.topic,
+                queue.queue_id,
+                0,
+                self._limits.max_messages,
+                _FLAGS,
+                0,
+                _LONG_POLL_MS,
+                _ALL if tags is None else "||".join(sorted(tags)),
+                max_msg_bytes=self._limits.max_bytes,
+            )
+        )
 
     def _connect(self) -> bool:
         if self._socket is not None:

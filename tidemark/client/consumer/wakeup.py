@@ -23,6 +23,10 @@ class Bell:
         self._ear, self._hand = socket.socketpair()
         self._ear.setblocking(False)
         self._hand.setblocking(False)
+        self._ear_number = self._ear.fileno()
+        self._poll = select.poll()
+        self._poll.register(self._ear, select.POLLIN)
+        self._watched: list[int] = []  # the descriptors of the last wait
 
     def ring(self) -> None:
         """Wake the waiting thread. Thread-safe."""
@@ -31,16 +35,22 @@ class Bell:
 
     def wait(self, descriptors: Iterable[int], timeout_s: float) -> Ready:
         """Wait until a descriptor is readable, `ring`, or *timeout_s* is over."""
-        poll = select.poll()
-        poll.register(self._ear, select.POLLIN)
-        for descriptor in descriptors:
-            poll.register(descriptor, select.POLLIN)
-        ready = [descriptor for descriptor, _ in poll.poll(max(0.0, timeout_s) * 1000)]
-        has_rung = self._ear.fileno() in ready
+        wanted = [*descriptors]
+        if wanted != self._watched:
+            self._watch(wanted)
+        ready = [descriptor for descriptor, _ in self._poll.poll(max(0.0, timeout_s) * 1000)]
+        has_rung = self._ear_number in ready
         if has_rung:
-            ready.remove(self._ear.fileno())
+            ready.remove(self._ear_number)
             self._ear.recv(4096)
         return Ready(ready, has_rung)
+
+    def _watch(self, wanted: list[int]) -> None:
+        for descriptor in set(self._watched).difference(wanted):
+            self._poll.unregister(descriptor)
+        for descriptor in set(wanted).difference(self._watched):
+            self._poll.register(descriptor, select.POLLIN)
+        self._watched = wanted
 
     def close(self) -> None:
         """Close both sockets."""

@@ -24,6 +24,56 @@ def take(cursor: Cursor, most: int) -> list[int]:
     return [message.queue_offset for message in taken]
 
 
+@pytest.mark.parametrize("most", range(1, 8))
+def test_without_a_function_all_messages_are_taken(most: int) -> None:
+    """As with a function that wants all; pages have gaps, where the service left messages out."""
+    taken, positions = [], []
+    for is_wanted in (None, lambda _: True):
+        cursor = Cursor(QUEUE, 5)
+        add(cursor, [5, 6, 7], requested=5, following=8)
+        add(cursor, [9, 10], requested=8, following=13)
+        add(cursor, [], requested=13, following=14)
+        into: list[ReceivedMessage] = []
+        while not cursor.is_empty:
+            before = len(into)
+            cursor.take(most, is_wanted, into)
+            assert 1 <= len(into) - before <= most
+            assert cursor.settle(cursor.generation)
+            positions.append((is_wanted is None, cursor.position))
+        taken.append([message.queue_offset for message in into])
+    assert taken == [[5, 6, 7, 9, 10]] * 2
+    assert [place for is_all, place in positions if is_all] == [place for is_all, place in positions if not is_all]
+    assert positions[-1][1] == 14
+
+
+def test_take_of_none_takes_nothing() -> None:
+    cursor = Cursor(QUEUE, 5)
+    add(cursor, [5, 6], requested=5, following=7)
+    into: list[ReceivedMessage] = []
+    cursor.take(0, None, into)
+    assert (into, cursor.is_empty) == ([], False)
+
+
+def test_a_page_after_all_taken_messages_waits_for_them() -> None:
+    cursor = Cursor(QUEUE, 5)
+    add(cursor, [5], requested=5, following=6)
+    cursor.take(1, None, [])
+    add(cursor, [], requested=6, following=9)
+    assert cursor.position == 5
+    assert cursor.settle(cursor.generation)
+    assert cursor.position == 9
+
+
+def test_all_messages_that_are_not_received_are_fetched_again() -> None:
+    cursor = Cursor(QUEUE, 5)
+    add(cursor, [5, 6, 7], requested=5, following=8)
+    before, into = cursor.state, list[ReceivedMessage]()
+    cursor.take(2, None, into)
+    assert cursor.position == 5
+    cursor.rewind(before)
+    assert (cursor.position, cursor.fetch_at) == (5, 5)
+
+
 def test_take_does_not_move_the_position_until_settle() -> None:
     cursor = Cursor(QUEUE, 5)
     add(cursor, [5, 6, 7], requested=5, following=8)

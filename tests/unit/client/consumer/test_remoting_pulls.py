@@ -159,6 +159,18 @@ def test_a_request_for_another_offset_replaces_the_pull_in_flight(queues: Queues
     assert bodies(collect(pulls, 1)[ORDERS]) == [b"b"]
 
 
+def test_requests_of_a_queue_differ_in_their_offset_only(queues: Queues, pulls: RemotingPulls) -> None:
+    for offset in (2, 0, 1):
+        pulls.want(ORDERS, offset)
+        pulls.want(OTHER, 1)
+    until(lambda: len(queues.asked) == 4)
+    asked = [one for one in queues.asked if one.queue_id == ORDERS.queue_id]
+    assert [one.queue_offset for one in asked] == [2, 0, 1]
+    assert len({one._replace(queue_offset=0) for one in asked}) == 1
+    pulls.keep_only(frozenset({OTHER}))
+    assert set(pulls._fields) == {OTHER}, "nothing is kept of a queue that another consumer has now"
+
+
 @pytest.mark.parametrize("first", [0, 40])
 def test_earliest_is_the_first_message(queues: Queues, pulls: RemotingPulls, first: int) -> None:
     queues.first = first
@@ -283,6 +295,16 @@ def test_an_unreachable_service_is_reported_since_its_first_failure(served: Remo
         assert isinstance(error, QueryUnreachableError)
         until(lambda: list(pulls.fetched(0.01)) == [] and pulls.unreachable[1] is not error)
         assert pulls.unreachable[0] == since
+
+
+def test_nothing_is_requested_during_the_pause_after_a_failure(
+    queues: Queues, pulls: RemotingPulls, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remoting_pulls, "_FIRST_DELAY_S", 0.3)
+    pulls.failed(QueryUnreachableError("too busy"))
+    pulls.want(ORDERS, 0)
+    assert not pulls._in_flight
+    assert bodies(collect(pulls, 1)[ORDERS]) == [b"a", b"b"]
 
 
 def test_after_an_outage_the_first_answer_is_awaited(

@@ -72,3 +72,23 @@ def test_wakeups_never_block_and_are_ignored_after_close() -> None:
         bell.ring()
     bell.close()
     bell.ring()
+
+
+def test_each_wait_is_for_its_own_descriptors(bell: Bell, pair: tuple[socket.socket, socket.socket]) -> None:
+    """Also for a new socket with the number of a closed one."""
+    near, far = pair
+    for one in (near, far):
+        one.send(b"x")
+    numbers = [near.fileno(), far.fileno()]
+    assert sorted(bell.wait(numbers, GENEROUS_S).descriptors) == sorted(numbers)
+    assert bell.wait([far.fileno()], GENEROUS_S) == ([far.fileno()], False)
+    assert bell.wait([], 0.0) == ([], False)
+    assert bell.wait([near.fileno()], GENEROUS_S) == ([near.fileno()], False)
+    number = near.fileno()
+    near.close()
+    replacement, other = socket.socketpair()
+    with replacement, other:
+        assert replacement.fileno() == number
+        assert bell.wait([number], 0.0) == ([], False)
+        other.send(b"x")
+        assert bell.wait([number], GENEROUS_S) == ([number], False)
