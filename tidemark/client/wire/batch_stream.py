@@ -261,8 +261,11 @@ class BatchStream(ABC):
             if self._pending.wake_delayed(now) or expired:
                 self._sendable.notify_all()
             self._completing += len(expired)
-        self._complete([partial(pending.future.set_exception, pending.expiry()) for pending in expired])
+        self._fail_expired(expired)
         return expired
+
+    def _fail_expired(self, expired: list[Pending]) -> None:
+        self._complete([partial(pending.future.set_exception, pending.expiry()) for pending in expired])
 
 
 def _answer(pending: Pending, response: commit_log_pb2.AppendBatchResponse, writer: str) -> None:

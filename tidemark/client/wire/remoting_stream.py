@@ -284,13 +284,15 @@ class RemotingStream(BatchStream):
             if time.monotonic() >= event:
                 self._pass_time(time.monotonic())
 
-    def _pass_time(self, now: float) -> list[Pending]:
-        """Also end a connection on which nothing was received since an expired batch was given."""
-        expired = super()._pass_time(now)
+    def _fail_expired(self, expired: list[Pending]) -> None:
+        """First end a connection on which nothing was received since an expired batch was given.
+
+        A program that sends again once its future has failed then uses the next connection.
+        """
         connection = self._socket
         if connection is not None and any(one.sent and one.given > self._heard_at for one in expired):
             connection.end()
-        return expired
+        super()._fail_expired(expired)
 
     def _watch(self, event: float) -> None:
         """Do nothing: the reading thread looks at all events several times a second."""
