@@ -7,14 +7,14 @@ from tidemark.remoting.framing import MAX_FRAME_SIZE_BYTES, decode, split
 
 
 class FrameBuffer:
-    """The received bytes of one connection that are not a whole frame yet. limit: as for `split`."""
+    """The received bytes of one connection. rest: those that are not a whole frame yet; limit: as for `split`."""
 
     def __init__(self, limit: int = MAX_FRAME_SIZE_BYTES) -> None:
         self._limit = limit
-        self._rest = bytearray()
+        self.rest = bytearray()
 
     def __len__(self) -> int:
-        return len(self._rest)
+        return len(self.rest)
 
     def take(self, data: bytes) -> list[Frame]:
         """Add *data*, and return the frames that are whole now. Bodies are parts of received bytes, without a copy.
@@ -22,15 +22,15 @@ class FrameBuffer:
         Raises:
             FrameIllegalError: the bytes are no frame. Frames before it are lost, because the connection must be closed.
         """
-        if self._rest:
-            self._rest += data
-            _, end = split(self._rest, limit=self._limit)
+        if self.rest:
+            self.rest += data
+            _, end = split(self.rest, limit=self._limit)
             if not end:
                 return []
-            data = bytes(memoryview(self._rest)[:end])
-            del self._rest[:end]
+            data = bytes(memoryview(self.rest)[:end])
+            del self.rest[:end]
         places, end = split(data, limit=self._limit)
         view = memoryview(data)
         if end < len(data):
-            self._rest += view[end:]
+            self.rest += view[end:]
         return [decode(view[start:stop]) for start, stop in places]

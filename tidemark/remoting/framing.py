@@ -19,7 +19,7 @@ from tidemark.remoting.json_header import decode_json_header, encode_json_header
 
 MAX_FRAME_SIZE_BYTES = 16_777_216  # the largest value of `length`
 
-_HEAD = struct.Struct(">iI")
+HEAD = struct.Struct(">iI")
 _LENGTH = struct.Struct(">i")
 _MAX_HEADER_SIZE_BYTES = 0xFFFFFF
 _JSON, _ROCKETMQ = Serialization.JSON, Serialization.ROCKETMQ
@@ -40,8 +40,8 @@ def split(buffer: Buffer, *, limit: int = MAX_FRAME_SIZE_BYTES) -> tuple[list[tu
     """
     frames: list[tuple[int, int]] = []
     at, size = 0, len(buffer)
-    while size - at >= _HEAD.size:
-        length, mark = _HEAD.unpack_from(buffer, at)
+    while size - at >= HEAD.size:
+        length, mark = HEAD.unpack_from(buffer, at)
         header_size = mark & _MAX_HEADER_SIZE_BYTES
         if not header_size + 4 <= length <= limit or mark >> 24 > _ROCKETMQ:
             _check_head(length, mark, limit, at)
@@ -62,9 +62,9 @@ def decode(data: bytes | memoryview) -> Frame:
         FrameIllegalError: *data* is no legal frame; fact `reason` is a `FrameFault`.
     """
     size = len(data)
-    if size < _HEAD.size:
+    if size < HEAD.size:
         raise frame_illegal(FrameFault.LENGTH_DIFFERS, f"a frame has at least 8 bytes, not {size}")
-    length, mark = _HEAD.unpack_from(data)
+    length, mark = HEAD.unpack_from(data)
     header_end = 8 + (mark & _MAX_HEADER_SIZE_BYTES)
     if length != size - 4 or header_end > size:
         _check_head(length, mark, length, 0)
@@ -107,7 +107,7 @@ def _encode_head(frame: Frame, body_size: int) -> bytes:
     size = len(header)
     if size > _MAX_HEADER_SIZE_BYTES:
         raise ValueError(f"the header has {size} bytes; at most {_MAX_HEADER_SIZE_BYTES} are allowed")
-    return _HEAD.pack(4 + size + body_size, frame.serialization << 24 | size) + header
+    return HEAD.pack(4 + size + body_size, frame.serialization << 24 | size) + header
 
 
 def _check_head(length: int, mark: int, limit: int, at: int) -> None:
