@@ -5,11 +5,18 @@ from __future__ import annotations
 import enum
 import struct
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from tidemark.client.message_queue import MessageQueue
 from tidemark.format.message_id import encode_offset_message_id
 from tidemark.v1 import commit_log_pb2
+
+
+class Request(Protocol):
+    """The parts of a request that its result repeats."""
+
+    topic: str
+    request_id: str
 
 
 class SendStatus(enum.Enum):
@@ -79,31 +86,43 @@ class SendResult(NamedTuple):
         """Return the offset message id of each record: 32 hex digits (56 for an IPv6 store)."""
         return [encode_offset_message_id(self.store_host, at) for at in self.physical_offsets]
 
+    def of_one(self, number: int, *, physical_offset: bytes, message_id: str) -> SendResult:
+        """Return the result of message *number* of this batch.
+
+        physical_offset: of its record, 8 bytes big-endian
+        """
+        topic, queue_id, first, _, _, end, stored_ms, status, duplicate, term, _, writer, host, _, due_ms, _ = self
+        place = int.from_bytes(physical_offset, "big")
+        head = (topic, queue_id, first + number, 1, place, end, stored_ms, status, duplicate, term)
+        fields = (*head, message_id, writer, host, physical_offset, due_ms, (message_id,))
+        return tuple.__new__(SendResult, fields)
+
     @classmethod
     def of(
         cls,
-        request: commit_log_pb2.AppendBatchRequest,
+        request: Request,
         response: commit_log_pb2.AppendBatchResponse,
         *,
         writer: str,
         message_ids: Sequence[str] = (),
     ) -> SendResult:
         """Return the SendResult for the writer's *response* to *request*."""
-        return cls(
-            topic=request.topic,
-            queue_id=response.queue_id,
-            queue_offset=response.queue_offset,
-            count=response.message_count,
-            physical_offset=response.physical_offset,
-            end_physical_offset=response.end_physical_offset,
-            store_timestamp_ms=response.store_timestamp_ms,
-            status=_STATUSES.get(response.status) or SendStatus(response.status),
-            duplicate=response.duplicate,
-            term=response.term,
-            request_id=request.request_id,
-            writer=writer,
-            store_host=response.store_host,
-            raw_physical_offsets=response.physical_offsets,
-            deliver_timestamp_ms=response.deliver_timestamp_ms,
-            message_ids=message_ids,
+        fields = (
+            request.topic,
+            response.queue_id,
+            response.queue_offset,
+            response.message_count,
+            response.physical_offset,
+            response.end_physical_offset,
+            response.store_timestamp_ms,
+            _STATUSES.get(response.status) or SendStatus(response.status),
+            response.duplicate,
+            response.term,
+            request.request_id,
+            writer,
+            response.store_host,
+            response.physical_offsets,
+            response.deliver_timestamp_ms,
+            message_ids,
         )
+        return tuple.__new__(cls, fields)  # faster than a call of the class with its keywords

@@ -55,3 +55,18 @@ def test_the_repr_of_a_result_omits_per_message_fields() -> None:
     assert "queue_offset=40" in shown
     assert "raw_physical_offsets" not in shown
     assert "message_ids" not in shown
+
+
+def test_the_result_of_one_message_differs_from_its_batch_in_its_place_and_id_only() -> None:
+    batch = result()._replace(
+        store_timestamp_ms=7, duplicate=True, deliver_timestamp_ms=9, status=SendStatus.FLUSH_DISK_TIMEOUT
+    )
+    place = struct.pack(">q", 512)
+    assert batch.of_one(1, physical_offset=place, message_id="own") == batch._replace(
+        queue_offset=41,
+        count=1,
+        physical_offset=512,
+        raw_physical_offsets=place,
+        request_id="own",
+        message_ids=("own",),
+    )

@@ -6,24 +6,36 @@ Fields of a message may come in any order, so `packed` follows the fields that p
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable
 
+from tidemark.client.wire.plain_request import AppendRequest, PlainRequest
 from tidemark.v1.commit_log_pb2 import AppendBatchRequest, AppendStreamRequest
 
 _VARINT, _LENGTH_DELIMITED = 0, 2  # protobuf's wire types: of integers; of bytes and messages
 
 
-def encode_frame(batches: Iterable[tuple[int, AppendBatchRequest, bytes]]) -> bytes:
+def encode_frame(batches: Iterable[tuple[int, AppendRequest, bytes]]) -> bytes:
     """Return the AppendStreamRequest for (correlation id, request without its payload, wire batch) as bytes."""
-    pieces: list[bytes] = []
-    for correlation_id, request, packed in batches:
-        packed_head = _PACKED + _varint(len(packed))
+    return b"".join(
+        piece for correlation_id, request, packed in batches for piece in encode_entry(correlation_id, request, packed)
+    )
+
+
+def encode_entry(correlation_id: int, request: AppendRequest, packed: bytes) -> tuple[bytes, bytes]:
+    """Return one batch of an AppendStreamRequest as bytes: all before its wire batch, and *packed* itself."""
+    if type(request) is PlainRequest:
+        name = request.request_id.encode()
+        fields = b"%b%b%b" % (_plain_fields(request.topic, request.queue_id), _head(_NAME, len(name)), name)
+    else:
         fields = request.SerializeToString()
-        batch_head = _BATCH + _varint(len(fields) + len(packed_head) + len(packed))
-        number = _NUMBER + _varint(correlation_id)
-        entry_size = len(number) + len(batch_head) + len(fields) + len(packed_head) + len(packed)
-        pieces += [_ENTRY, _varint(entry_size), number, batch_head, fields, packed_head, packed]
-    return b"".join(pieces)
+    packed_size = len(packed)
+    packed_head = _head(_PACKED, packed_size)
+    batch_size = len(fields) + len(packed_head) + packed_size
+    batch_head = _head(_BATCH, batch_size)
+    number = _varint(correlation_id)
+    entry_head = _head(_ENTRY, _TAG_SIZE + len(number) + len(batch_head) + batch_size)
+    return b"%b%b%b%b%b%b" % (entry_head, _NUMBER, number, batch_head, fields, packed_head), packed
 
 
 def _varint(value: int) -> bytes:
@@ -40,6 +52,12 @@ def _varint(value: int) -> bytes:
     return bytes(encoded)
 
 
+@functools.lru_cache(maxsize=1024)  # a program's batches have few different sizes
+def _head(tag: bytes, size: int) -> bytes:
+    """Return the bytes before a field of *size* bytes."""
+    return tag + _varint(size)
+
+
 def _tag(
     message: type[AppendStreamRequest | AppendStreamRequest.Entry | AppendBatchRequest], field: str, wire_type: int
 ) -> bytes:
@@ -50,3 +68,12 @@ _ENTRY = _tag(AppendStreamRequest, "batches", _LENGTH_DELIMITED)
 _NUMBER = _tag(AppendStreamRequest.Entry, "correlation_id", _VARINT)
 _BATCH = _tag(AppendStreamRequest.Entry, "batch", _LENGTH_DELIMITED)
 _PACKED = _tag(AppendBatchRequest, "packed", _LENGTH_DELIMITED)
+_NAME = _tag(AppendBatchRequest, "request_id", _LENGTH_DELIMITED)
+_TAG_SIZE = 1
+assert len(_NUMBER) == _TAG_SIZE
+
+
+@functools.lru_cache(maxsize=1024)
+def _plain_fields(topic: str, queue_id: int) -> bytes:
+    """Return the fields that all plain requests to one queue have."""
+    return AppendBatchRequest(topic=topic, queue_id=queue_id).SerializeToString()

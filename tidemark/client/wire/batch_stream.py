@@ -67,20 +67,28 @@ class BatchStream(ABC):
         raises StoreClosedError if closed, InFlightLimitError if there is no room before its deadline
         """
         with self._lock:
-            if wait and not self._wait_for_room(
-                lambda: self._closing or self._pending.have_room(pending.size, pending.count),
-                pending.deadline - time.monotonic(),
-            ):
-                limits = self._pending.limits
-                raise InFlightLimitError(
-                    "no room in flight before the deadline: the writer is too slow",
-                    limit_bytes=limits.max_bytes,
-                    size=pending.size,
-                )
+            if wait and not self._pending.have_room(pending.size, pending.count):
+                self._wait_until_there_is_room(pending)
             if self._closing:
                 raise StoreClosedError("this producer is closed")
             self._pending.add(pending)
             self._added(pending)
+
+    def _wait_until_there_is_room(self, pending: Pending) -> None:
+        """Wait for room for *pending*, or the end of the stream. The caller holds the lock.
+
+        Raises InFlightLimitError at its deadline.
+        """
+        if not self._wait_for_room(
+            lambda: self._closing or self._pending.have_room(pending.size, pending.count),
+            pending.deadline - time.monotonic(),
+        ):
+            limits = self._pending.limits
+            raise InFlightLimitError(
+                "no room in flight before the deadline: the writer is too slow",
+                limit_bytes=limits.max_bytes,
+                size=pending.size,
+            )
 
     def _wait_for_room(self, is_there: Callable[[], bool], timeout_s: float | None) -> bool:
         """Wait until *is_there*; return False after *timeout_s*. The caller holds the lock."""
@@ -119,7 +127,7 @@ class BatchStream(ABC):
             return self._is_idle()
 
     def _is_idle(self) -> bool:
-        return not self._completing and not len(self._pending)
+        return not self._completing and not self._pending.unanswered
 
     def flush(self, timeout_s: float | None = None) -> bool:
         """Wait until everything submitted is answered or given up; return False after *timeout_s*."""

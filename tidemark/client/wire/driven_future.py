@@ -1,10 +1,10 @@
-"""DrivenFuture: the future of a send whose caller waits for it at once, and reads the answer itself."""
+"""LockedFuture, a future that takes fewer calls than `concurrent.futures.Future`, and DrivenFuture."""
 
 from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, InvalidStateError
 
 from tidemark.client.send_result import SendResult
@@ -13,17 +13,16 @@ _log = logging.getLogger("tidemark.client.wire")
 Callback = Callable[[Future[SendResult]], object]
 
 
-class DrivenFuture(Future[SendResult]):
-    """A future whose `result` reads the answer, in the caller's thread.
+class LockedFuture(Future[SendResult]):
+    """A future with a lock where `concurrent.futures.Future` has a condition, whose calls take a quarter of a send.
 
-    It has a lock where `concurrent.futures.Future` has a condition, whose calls would be a quarter of all in a send.
     Therefore `concurrent.futures.wait` and asyncio do not accept it. It cannot be cancelled: its batch is in flight.
 
-    drive  reads until the future that it gets is done, if no other thread reads
+    on_failure  functions that are called first when it fails, and not at all when it has a result
     """
 
-    def __init__(self, drive: Callable[[Future[SendResult]], None]) -> None:  # no super().__init__: see above
-        self._drive = drive
+    def __init__(self, on_failure: Sequence[Callback] = ()) -> None:  # no super().__init__: see above
+        self._on_failure = on_failure
         self._lock = threading.Lock()
         self._is_done = False
         self._answer: SendResult | None = None
@@ -52,9 +51,7 @@ class DrivenFuture(Future[SendResult]):
         return True
 
     def result(self, timeout: float | None = None) -> SendResult:
-        """Return the result, as `Future.result` does. Only a call without *timeout* reads."""
-        if timeout is None and not self._is_done:
-            self._drive(self)
+        """Return the result, as `Future.result` does."""
         error = self.exception(timeout)
         if error is not None:
             try:
@@ -100,6 +97,9 @@ class DrivenFuture(Future[SendResult]):
             waiting = self._waiting
         if waiting is not None:
             waiting.set()
+        if error is not None:
+            for callback in self._on_failure:
+                self._call(callback)
         for callback in self._callbacks:
             self._call(callback)
 
@@ -110,4 +110,24 @@ class DrivenFuture(Future[SendResult]):
             _log.exception("exception calling callback for %r", self)
 
     def __repr__(self) -> str:
-        return f"<DrivenFuture at {id(self):#x} done={self._is_done}>"
+        return f"<{type(self).__name__} at {id(self):#x} done={self._is_done}>"
+
+
+class DrivenFuture(LockedFuture):
+    """The future of a send whose caller waits for it at once: `result` reads the answer, in the caller's thread.
+
+    drive  reads until the future that it gets is done, if no other thread reads
+    """
+
+    def __init__(self, drive: Callable[[Future[SendResult]], None], on_failure: Sequence[Callback] = ()) -> None:
+        super().__init__(on_failure)
+        self._drive = drive
+
+    def result(self, timeout: float | None = None) -> SendResult:
+        """Return the result, as `Future.result` does. Only a call without *timeout* reads."""
+        if timeout is None and not self._is_done:
+            self._drive(self)
+        try:
+            return super().result(timeout)
+        finally:
+            del self  # as in LockedFuture.result

@@ -17,7 +17,8 @@ from tidemark.remoting.frame import Frame
 from tidemark.remoting.frame_buffer import FrameBuffer
 from tidemark.tls.credentials import Credentials
 
-_RECEIVE_BYTES = 256 << 10
+_RECEIVE_BYTES = 16 << 10  # one recv of this size is 20 µs faster than one of the larger size
+_RECEIVE_MANY_BYTES = 256 << 10
 _LARGEST_FRAME = (1 << 31) - 1  # of an answer: the service limits it
 _READ, _WRITE = select.POLLIN, select.POLLOUT
 _OPTIONS = (  # a host that is gone is noticed about a second after the first byte that it does not confirm
@@ -36,8 +37,11 @@ class FrameSocket:
     def __init__(self, connection: socket.socket) -> None:
         connection.setblocking(False)
         self._socket = connection
-        is_tls = isinstance(connection, ssl.SSLSocket)
-        self._guard = threading.Lock() if is_tls else contextlib.nullcontext()  # OpenSSL needs one at a time
+        self._tls = connection if isinstance(connection, ssl.SSLSocket) else None
+        self._send_guard = threading.Lock()
+        self._receive_guard = threading.Lock() if self._tls is None else self._send_guard  # OpenSSL: one call at a time
+        self._least_room = _room(connection)  # the kernel may increase it
+        self._receive_size = _RECEIVE_BYTES  # of the next recv: large while much arrives at once
         self._wants_input = False  # TLS must receive before it can send
         self._buffer = FrameBuffer(_LARGEST_FRAME)
         self._readable, self._writable = _poll(connection, _READ), _poll(connection, _WRITE)
@@ -74,7 +78,7 @@ class FrameSocket:
 
     def send_now(self, data: bytes | memoryview) -> bytes | memoryview:
         """Send what the other side takes without a wait; return the rest."""
-        with self._guard:
+        with self._send_guard:
             try:
                 sent = self._socket.send(data)
             except (BlockingIOError, ssl.SSLWantWriteError):
@@ -89,29 +93,48 @@ class FrameSocket:
         """Return True if the kernel has room for *size* bytes, so that `send` does not wait. Raises OSError."""
         unsent: int
         (unsent,) = struct.unpack("i", fcntl.ioctl(self._socket, termios.TIOCOUTQ, bytes(4)))
-        room: int = self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF) // 2  # the other half is overhead
-        return unsent + size <= room
+        return unsent + size <= _room(self._socket)
+
+    def takes_when_idle(self, size: int) -> bool:
+        """Return True if the kernel has room for *size* bytes while the other side has received all earlier ones."""
+        return size <= self._least_room
 
     def receive(self, timeout_s: float) -> list[Frame]:
         """Return the frames that have arrived; wait for the first bytes for at most *timeout_s*."""
-        if not self.has_decrypted() and not self._readable.poll(max(0.0, timeout_s) * 1000):
-            return []
-        with self._guard:
+        data = self.receive_bytes(timeout_s)
+        return self.frames(data) if data else []
+
+    def receive_bytes(self, timeout_s: float) -> bytes:
+        """Return the bytes that have arrived, for `frames`; wait for the first for at most *timeout_s*."""
+        has_decrypted = self._tls is not None and self._tls.pending() > 0
+        if not has_decrypted and not self._readable.poll(timeout_s * 1000 if timeout_s > 0 else 0):
+            return b""
+        with self._receive_guard:
             try:
-                data = self._socket.recv(_RECEIVE_BYTES)
+                data = self._socket.recv(self._receive_size)
             except (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
-                return []
+                return b""
         if not data:
             raise ConnectionResetError("the other side has closed the connection")
+        self._receive_size = _RECEIVE_BYTES if len(data) < _RECEIVE_BYTES else _RECEIVE_MANY_BYTES
+        return data
+
+    def frames(self, data: bytes) -> list[Frame]:
+        """Return the frames that are whole with *data*, which `receive_bytes` has returned."""
         return self._buffer.take(data)
+
+    @property
+    def is_between_frames(self) -> bool:
+        """Return True if no part of a frame has been received that is not whole yet."""
+        return not self._buffer.rest
 
     def has_input(self) -> bool:
         """Return True if `receive` has bytes, or finds that the connection has ended."""
-        return self.has_decrypted() or bool(self._readable.poll(0))
+        return bool(self._readable.poll(0)) or (self._tls is not None and self._tls.pending() > 0)
 
     def has_decrypted(self) -> bool:
         """Return True if TLS has decrypted bytes that are not received yet, which no poll reports."""
-        return isinstance(self._socket, ssl.SSLSocket) and self._socket.pending() > 0
+        return self._tls is not None and self._tls.pending() > 0
 
     def end(self) -> None:
         """End the connection, so that another thread's `receive` or `send` raises."""
@@ -122,6 +145,12 @@ class FrameSocket:
         """Close the connection, also for a forked process. No other thread may use it any more."""
         self.end()
         self._socket.close()
+
+
+def _room(connection: socket.socket) -> int:
+    """Return the bytes that the kernel takes for *connection* until the other side receives some."""
+    size: int = connection.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF)
+    return size // 2  # the other half is overhead
 
 
 def _poll(connection: socket.socket, events: int) -> select.poll:

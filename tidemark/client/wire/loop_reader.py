@@ -6,18 +6,19 @@ import asyncio
 import contextlib
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 
 from tidemark.client.send_result import SendResult
+from tidemark.client.wire.driven_future import Callback, LockedFuture
 from tidemark.client.wire.frame_socket import FrameSocket
 
 
-class LoopFuture(Future[SendResult]):
-    """The future of a task's send. loop: the task's."""
+class LoopFuture(LockedFuture):
+    """The future of a task's send. loop: the task's; on_failure: as for LockedFuture."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        super().__init__()
+    def __init__(self, loop: asyncio.AbstractEventLoop, on_failure: Sequence[Callback] = ()) -> None:
+        super().__init__(on_failure)
         self.loop = loop
 
 

@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from tidemark.client.send_result import SendResult
+from tidemark.client.wire.plain_request import AppendRequest
 from tidemark.errors import DeadlineExceededError, StoreError, WriterUnreachableError
-from tidemark.v1 import commit_log_pb2
 
 FRAME_BYTES = 1 << 20
 FRAME_BATCHES = 512
@@ -53,7 +53,7 @@ class Pending:
     message_ids      the UNIQ_KEY of each message, for its result
     """
 
-    request: commit_log_pb2.AppendBatchRequest
+    request: AppendRequest
     packed: bytes
     size: int
     deadline: float
@@ -93,7 +93,7 @@ class PendingBatches:
         self.bytes_in_flight = 0
         self.messages_in_flight = 0
         self._numbers = itertools.count(1)
-        self._unanswered: dict[int, Pending] = {}  # by correlation id, in order of submission
+        self.unanswered: dict[int, Pending] = {}  # by correlation id, in order of submission; others only read it
         self._ready: deque[Pending] = deque()
         self.ready_bytes = 0  # of the batches that can be sent
         self._sent = 0  # number of batches on the current stream
@@ -102,16 +102,16 @@ class PendingBatches:
         self._delayed: list[tuple[float, int]] = []
 
     def __len__(self) -> int:
-        return len(self._unanswered)
+        return len(self.unanswered)
 
     @property
     def messages(self) -> int:
         """Return the number of messages in all unanswered batches."""
-        return sum(pending.messages for pending in self._unanswered.values())
+        return sum(pending.messages for pending in self.unanswered.values())
 
     def have_room(self, size: int, count: int) -> bool:
         """Return True if a batch of *size* bytes and *count* messages is within the limits."""
-        return not self._unanswered or (
+        return not self.unanswered or (
             self.bytes_in_flight + size <= self.limits.max_bytes
             and self.messages_in_flight + count <= self.limits.max_messages
         )
@@ -132,18 +132,29 @@ class PendingBatches:
 
     def add(self, pending: Pending) -> None:
         """Add a new batch; its future can no longer be cancelled."""
-        pending.correlation_id = next(self._numbers)
         pending.future.set_running_or_notify_cancel()
-        self._unanswered[pending.correlation_id] = pending
-        self._make_ready(pending)
-        heapq.heappush(self._deadlines, (pending.deadline, pending.correlation_id))
+        self._enter(pending)
+        self._ready.append(pending)
+        self.ready_bytes += pending.size
+
+    def add_sent(self, pending: Pending) -> int:
+        """Add a batch that the caller sends at once, with a future that cannot be cancelled; return its number."""
+        pending.sent = True
+        self._sent += 1
+        return self._enter(pending)
+
+    def _enter(self, pending: Pending) -> int:
+        number = pending.correlation_id = next(self._numbers)
+        self.unanswered[number] = pending
+        heapq.heappush(self._deadlines, (pending.deadline, number))
         self.bytes_in_flight += pending.size
         self.messages_in_flight += pending.count
+        return number
 
     @property
     def oldest(self) -> float | None:
         """Return the submission time of the oldest unanswered batch; None if there is none."""
-        for pending in self._unanswered.values():
+        for pending in self.unanswered.values():
             return pending.given
         return None
 
@@ -169,12 +180,12 @@ class PendingBatches:
 
     def settle(self, correlation_id: int) -> Pending | None:
         """Remove an answered batch and return it; None if it was given up before."""
-        pending = self._unanswered.pop(correlation_id, None)
+        pending = self.unanswered.pop(correlation_id, None)
         if pending is not None:
             self.bytes_in_flight -= pending.size
             self.messages_in_flight -= pending.count
             self._sent -= pending.sent
-        while self._deadlines and self._deadlines[0][1] not in self._unanswered:
+        while self._deadlines and self._deadlines[0][1] not in self.unanswered:
             heapq.heappop(self._deadlines)
         return pending
 
@@ -187,7 +198,7 @@ class PendingBatches:
 
     def find(self, correlation_id: int) -> Pending | None:
         """Return an unanswered batch; None if there is none with this id."""
-        return self._unanswered.get(correlation_id)
+        return self.unanswered.get(correlation_id)
 
     def stream_broke(self, error: StoreError) -> list[Pending]:
         """Prepare unanswered batches for the next stream, in their old order; remove and return those to give up.
@@ -195,7 +206,7 @@ class PendingBatches:
         Refused batches lose their delay: a writer that shuts down refuses, and the next writer must not get later
         batches first. Opening the next stream is delay enough.
         """
-        for pending in self._unanswered.values():
+        for pending in self.unanswered.values():
             if pending.sent:
                 pending.maybe_stored = True
                 pending.sent = False
@@ -206,7 +217,7 @@ class PendingBatches:
 
     def explain(self, error: StoreError, *, remove: bool) -> list[Pending]:
         """Set *error* as the last error of batches that were never sent; with *remove*, remove and return them."""
-        waiting = [pending for pending in self._unanswered.values() if not pending.sent and not pending.maybe_stored]
+        waiting = [pending for pending in self.unanswered.values() if not pending.sent and not pending.maybe_stored]
         for pending in waiting:
             pending.last_error = error
         return self._remove(lambda pending: not pending.sent and not pending.maybe_stored) if remove else []
@@ -216,19 +227,19 @@ class PendingBatches:
         return self._remove(lambda pending: pending.may_move)
 
     def _remove(self, is_wanted: Callable[[Pending], bool]) -> list[Pending]:
-        removed = [pending for pending in self._unanswered.values() if is_wanted(pending)]
+        removed = [pending for pending in self.unanswered.values() if is_wanted(pending)]
         for pending in removed:
             self.settle(pending.correlation_id)
         self._forget_ready()
         delayed = {number for _, number in self._delayed}
-        self._make_ready(*(pending for number, pending in self._unanswered.items() if number not in delayed))
+        self._make_ready(*(pending for number, pending in self.unanswered.items() if number not in delayed))
         return removed
 
     def wake_delayed(self, now: float) -> bool:
         """Make the batches that are due at *now* ready; return True if there were any."""
         woken = False
         while self._delayed and self._delayed[0][0] <= now:
-            pending = self._unanswered.get(heapq.heappop(self._delayed)[1])
+            pending = self.unanswered.get(heapq.heappop(self._delayed)[1])
             if pending is not None:
                 self._make_ready(pending)
                 woken = True
@@ -242,7 +253,7 @@ class PendingBatches:
             assert pending is not None  # settle removes answered batches from the top of the heap
             expired.append(pending)
         if expired:
-            left = [pending for pending in self._ready if pending.correlation_id in self._unanswered]
+            left = [pending for pending in self._ready if pending.correlation_id in self.unanswered]
             self._forget_ready()
             self._make_ready(*left)
         return expired
@@ -259,7 +270,7 @@ class PendingBatches:
 
     def drain(self) -> list[Pending]:
         """Remove and return all batches."""
-        everything = list(self._unanswered.values())
+        everything = list(self.unanswered.values())
         for pending in everything:
             self.settle(pending.correlation_id)
         self._forget_ready()

@@ -20,7 +20,7 @@ from google.protobuf.message import DecodeError
 
 from tidemark.client.send_result import SendResult
 from tidemark.client.wire.answer_reader import AnswerReader
-from tidemark.client.wire.append_frame import encode_frame
+from tidemark.client.wire.append_frame import encode_entry
 from tidemark.client.wire.batch_stream import BROKEN_PAUSE_S, CONNECT_SLICE_S, BatchStream
 from tidemark.client.wire.driven_future import DrivenFuture
 from tidemark.client.wire.frame_socket import FrameSocket
@@ -28,17 +28,19 @@ from tidemark.client.wire.loop_reader import LoopFuture, LoopReader
 from tidemark.client.wire.pending_batches import Pending, PendingLimits
 from tidemark.errors import FrameIllegalError, StoreError, TlsFilesError, WriterUnreachableError
 from tidemark.remoting.codes import ResponseCode, TidemarkCode
-from tidemark.remoting.frame import Frame, request
-from tidemark.remoting.framing import encode
+from tidemark.remoting.frame import Frame
+from tidemark.remoting.prepared_head import RequestHead, success_body
 from tidemark.remoting.refusal import FACTS, REASON, TOKEN
 from tidemark.status import error_of
 from tidemark.tls.credentials import Credentials
 from tidemark.v1 import commit_log_pb2
 
-_LONGEST_WAIT_S = 0.25  # until the next look at deadlines
+LONGEST_WAIT_S = 0.25  # until the next look at deadlines
 _LINGER_S = 0.005  # the thread keeps reading for this long after the last answer, because a program often sends again
-_MAX_OPAQUE = 0x7FFFFFFF
+MAX_OPAQUE = 0x7FFFFFFF
+CONNECTION_FAULTS = (OSError, FrameIllegalError, DecodeError, ValueError)  # of received bytes
 _BEARER = "Bearer "
+_HEAD_WITHOUT_TOKEN = RequestHead(TidemarkCode.APPEND, {})
 
 
 class RemotingStream(BatchStream):
@@ -61,6 +63,7 @@ class RemotingStream(BatchStream):
         super().__init__(address, timeout_s=timeout_s, limits=limits, explain=explain)
         self._remoting_address = remoting_address
         self._credentials = credentials
+        self._shows_token = credentials.shows_token
         self._is_tls = credentials.target(address).is_tls
         self._socket = connection
         self._sending = threading.Lock()  # held while a frame is sent; frames go out in the order of their batches
@@ -82,7 +85,7 @@ class RemotingStream(BatchStream):
 
     def submit(self, pending: Pending, *, wait: bool = True) -> None:
         """Send *pending* as `BatchStream.submit` does, in the caller's thread if there is a connection."""
-        if not len(self._pending):
+        if not self._pending.unanswered:
             self._look_at_connection()
         elif not super().has_room(pending.size):
             self._leave()  # a caller that was interrupted does not read
@@ -92,6 +95,8 @@ class RemotingStream(BatchStream):
     def has_room(self, size: int) -> bool:
         """Return True if `submit` of one message would wait neither for room in flight nor for the other side."""
         connection = self._socket
+        if not self._pending.unanswered and connection is not None and connection.takes_when_idle(size):
+            return True
         if not super().has_room(size):
             return False
         try:
@@ -146,19 +151,27 @@ class RemotingStream(BatchStream):
         return 0.0 if deadline is None else max(0.0, deadline - time.monotonic())
 
     def _take_frame(self, connection: FrameSocket) -> bytes | None:
-        fields = {}
-        if self._credentials.shows_token:
-            fields[TOKEN] = (self._credentials.authorization() or "").removeprefix(_BEARER)
-        opaque = next(self._opaque) & _MAX_OPAQUE
+        head = self._request_head()
+        opaque = next(self._opaque) & MAX_OPAQUE
         with self._lock:
             if self._socket is not connection:
                 return None
             frame = self._pending.take_frame()
+            if not frame:
+                return None
             self._frames[opaque] = [pending.correlation_id for pending in frame]
-        if not frame:
-            return None
-        body = encode_frame((pending.correlation_id, pending.request, pending.packed) for pending in frame)
-        return encode(request(TidemarkCode.APPEND, fields, body, opaque=opaque))
+        pieces = [b""]
+        for pending in frame:
+            pieces += encode_entry(pending.correlation_id, pending.request, pending.packed)
+        pieces[0] = head.encode(opaque, sum(map(len, pieces)))
+        return b"".join(pieces)
+
+    def _request_head(self) -> RequestHead:
+        """Return the head with the present token. Raises TokenFileError."""
+        if not self._shows_token:
+            return _HEAD_WITHOUT_TOKEN
+        token = (self._credentials.authorization() or "").removeprefix(_BEARER)
+        return RequestHead(TidemarkCode.APPEND, {TOKEN: token})
 
     def _fail_waiting(self, error: StoreError) -> None:
         """Fail the batches that were never sent."""
@@ -184,10 +197,10 @@ class RemotingStream(BatchStream):
 
     def _leave(self) -> None:
         """Let the stream's own thread read the answers to other callers' batches."""
-        if not len(self._pending):  # the caller of a later batch reads, or wakes the thread
+        if not self._pending.unanswered:  # the caller of a later batch reads, or wakes the thread
             return
         with self._lock:
-            if len(self._pending):
+            if self._pending.unanswered:
                 self._want_thread()
 
     def _want_thread(self) -> None:
@@ -214,7 +227,7 @@ class RemotingStream(BatchStream):
             reader = None
         if reader is None:
             reader = self._loop_reader = LoopReader(
-                loop, read=self._read_now, pass_time=self._look_at_time, longest_wait_s=_LONGEST_WAIT_S
+                loop, read=self._read_now, pass_time=self._look_at_time, longest_wait_s=LONGEST_WAIT_S
             )
         return reader.loop is loop and reader.watch(connection, deadline)
 
@@ -228,7 +241,7 @@ class RemotingStream(BatchStream):
                 self._receive(0)
         finally:
             self._reading.release()
-        if not len(self._pending):
+        if not self._pending.unanswered:
             return
         if self._socket is None or self._pending.is_ready:
             self._leave()
@@ -241,7 +254,7 @@ class RemotingStream(BatchStream):
         The thread handles one that has passed.
         """
         with self._lock:
-            if not len(self._pending):
+            if not self._pending.unanswered:
                 return None
             event = self._pending.next_event()
             if time.monotonic() >= event:
@@ -265,13 +278,13 @@ class RemotingStream(BatchStream):
             with self._reading:
                 self._read_until(self._is_quiet)
             with self._lock:
-                self._is_thread_wanted = len(self._pending) > 0
+                self._is_thread_wanted = bool(self._pending.unanswered)
 
     def _is_quiet(self) -> bool:
         """Return True if nothing is in flight, even after a short wait."""
-        if not len(self._pending):
+        if not self._pending.unanswered:
             self._receive(_LINGER_S)
-        return not len(self._pending)
+        return not self._pending.unanswered
 
     def _read_until(self, is_done: Callable[[], bool]) -> None:
         while not is_done() and not self._closed:
@@ -280,7 +293,7 @@ class RemotingStream(BatchStream):
             self._send_ready()
             with self._lock:
                 event = self._pending.next_event()
-            self._receive(min(_LONGEST_WAIT_S, max(0.0, event - time.monotonic())))
+            self._receive(min(LONGEST_WAIT_S, max(0.0, event - time.monotonic())))
             if time.monotonic() >= event:
                 self._pass_time(time.monotonic())
 
@@ -302,26 +315,46 @@ class RemotingStream(BatchStream):
         if connection is None:
             return
         try:
-            for frame in connection.receive(wait_s):
-                self._heard_at = time.monotonic()
-                self._answered(frame)
-        except (OSError, FrameIllegalError, DecodeError, ValueError) as error:
+            data = connection.receive_bytes(wait_s)
+            if data:
+                self._arrived(connection, data)
+        except CONNECTION_FAULTS as error:
             self._lost(connection, error)
+
+    def _arrived(self, connection: FrameSocket, data: bytes) -> None:
+        """Handle the answers in *data*. Raises CONNECTION_FAULTS if the connection is of no more use."""
+        with self._lock:
+            opaque = next(iter(self._frames)) if len(self._frames) == 1 else None
+        if opaque is not None and connection.is_between_frames:
+            body = success_body(data, opaque)
+            if body is not None:
+                self._heard_at = time.monotonic()
+                self._succeeded(opaque, body)
+                return
+        for frame in connection.frames(data):
+            self._heard_at = time.monotonic()
+            self._answered(frame)
+
+    def _succeeded(self, opaque: int, body: bytes) -> None:
+        results = commit_log_pb2.AppendStreamResponse.FromString(body).results
+        with self._lock:
+            self._frames.pop(opaque, None)
+        self._settle(results)
 
     def _answered(self, frame: Frame) -> None:
         if not frame.is_answer:
             return
         if frame.code == ResponseCode.GO_AWAY:
             raise ConnectionResetError(frame.remark)
+        if frame.code == ResponseCode.SUCCESS:
+            self._succeeded(frame.opaque, bytes(frame.body))
+        else:
+            self._refuse_all(frame)
+
+    def _refuse_all(self, frame: Frame) -> None:
+        """Handle the refusal of a whole frame, for example because of its token."""
         with self._lock:
             numbers = self._frames.pop(frame.opaque, [])
-        if frame.code == ResponseCode.SUCCESS:
-            self._settle(commit_log_pb2.AppendStreamResponse.FromString(bytes(frame.body)).results)
-        else:
-            self._refuse_all(numbers, frame)
-
-    def _refuse_all(self, numbers: list[int], frame: Frame) -> None:
-        """Handle the refusal of a whole frame, for example because of its token."""
         facts = orjson.loads(frame.fields.get(FACTS, "{}"))
         error = error_of(frame.fields.get(REASON, ""), frame.remark, **facts)
         with self._lock:
@@ -361,7 +394,7 @@ class RemotingStream(BatchStream):
         with self._sending:  # no thread uses it any more
             self._close_connection(connection)
         self._broke(WriterUnreachableError(f"the connection to {self._remoting_address} ended: {error}"), resume=True)
-        if len(self._pending):  # perhaps its batches ended it
+        if self._pending.unanswered:  # perhaps its batches ended it
             self._connect_at = time.monotonic() + BROKEN_PAUSE_S
 
     def _close_connection(self, connection: FrameSocket) -> None:

@@ -13,8 +13,8 @@ from tidemark.client.wire.append_stream import WriterStream
 from tidemark.client.wire.batch_stream import CONNECT_SLICE_S, BatchStream
 from tidemark.client.wire.channel import open_channel
 from tidemark.client.wire.frame_socket import FrameSocket
+from tidemark.client.wire.lone_send import LoneSendStream
 from tidemark.client.wire.pending_batches import PendingLimits
-from tidemark.client.wire.remoting_stream import RemotingStream
 from tidemark.client.wire.topic_admin import Topics
 from tidemark.client.wire.unary_call import call_writer
 from tidemark.client.wire.wire import Wire, may_use
@@ -102,7 +102,7 @@ class WriterLink:
             connection.close()
             return
         self._choose_at = float("inf")
-        self.stream = RemotingStream(
+        self.stream = LoneSendStream(
             self.address,
             self._offer,
             credentials=self._credentials,

@@ -11,6 +11,7 @@ from typing import Any
 from tests.unit.client.fake_writer import FakeWriter
 from tidemark.client.send_result import SendResult
 from tidemark.client.wire.answer_reader import AnswerReader
+from tidemark.client.wire.lone_send import LoneSendStream
 from tidemark.client.wire.loop_reader import awaited
 from tidemark.client.wire.pending_batches import Pending, PendingLimits
 from tidemark.client.wire.remoting_stream import RemotingStream
@@ -25,8 +26,8 @@ NOBODY, LIMITS = Credentials(), PendingLimits(1 << 24, 1000)
 @contextlib.contextmanager
 def stream_to(
     address: str, *, credentials: Credentials = NOBODY, limits: PendingLimits = LIMITS
-) -> Iterator[RemotingStream]:
-    stream = RemotingStream("w:1", address, credentials=credentials, timeout_s=LONG_S, limits=limits)
+) -> Iterator[LoneSendStream]:
+    stream = LoneSendStream("w:1", address, credentials=credentials, timeout_s=LONG_S, limits=limits)
     try:
         yield stream
     finally:
@@ -40,10 +41,15 @@ def batch(name: str = "r", *, seconds: float = LONG_S, future: Any = None, **fie
 
 
 def send(stream: RemotingStream, name: str = "r", **fields: Any) -> SendResult:
-    """Send as `Producer.send` does."""
+    """Send as `Producer.send` does a message with options, and `Producer.send_batch`."""
     one = batch(name, future=stream.future(AnswerReader.CALLER), **fields)
     stream.submit(one)
     return one.future.result()
+
+
+def send_alone(stream: LoneSendStream, name: str = "r", **fields: Any) -> SendResult:
+    """Send as `Producer.send` does a message without options."""
+    return stream.send_alone(batch(name, future=stream.driven_future(()), **fields))
 
 
 def begin(stream: RemotingStream, name: str = "r", **fields: Any) -> Future[SendResult]:

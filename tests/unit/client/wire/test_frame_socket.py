@@ -73,6 +73,39 @@ def test_a_wait_without_bytes_ends_with_no_frames(pair: Pair) -> None:
     assert near.receive(LONG_S) == [], "a part of a frame is no frame"
 
 
+def test_a_receive_is_small_until_more_bytes_arrive_than_it_takes(pair: Pair) -> None:
+    near, far = pair
+    far.sendall(bytes(100_000))
+    sizes: list[int] = []
+    while sum(sizes) < 100_000:
+        sizes.append(len(near.receive_bytes(LONG_S)))
+    assert sizes[0] == 16 << 10
+    assert sizes[1] > 16 << 10
+    far.sendall(bytes(100))
+    assert len(near.receive_bytes(LONG_S)) == 100
+    far.sendall(bytes(100_000))
+    assert len(near.receive_bytes(LONG_S)) == 16 << 10
+
+
+def test_a_connection_is_between_frames_unless_it_has_a_part_of_one(pair: Pair) -> None:
+    near, far = pair
+    assert near.is_between_frames
+    for data, is_between in ((frame(1), True), (frame(1)[:20], False), (frame(1)[20:], True)):
+        far.sendall(data)
+        near.receive(LONG_S)
+        assert near.is_between_frames == is_between
+
+
+def test_an_idle_connection_takes_half_of_its_buffer_at_once(pair: Pair) -> None:
+    """It must not take more than that: a send on an event loop would wait."""
+    near, _ = pair
+    size = 1
+    while near.takes_now(2 * size):
+        size *= 2
+    assert near.takes_when_idle(size)
+    assert not near.takes_when_idle(2 * size)
+
+
 def test_an_ended_connection_raises(pair: Pair) -> None:
     near, far = pair
     far.close()

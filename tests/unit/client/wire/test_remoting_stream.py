@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -12,7 +13,17 @@ import pytest
 
 from tests.unit.client.fake_writer import FakeWriter, Gate, refusal
 from tests.unit.client.wire.remoting_peer import Answer, EndError, RemotingPeer, appending, peer
-from tests.unit.client.wire.remoting_sends import LONG_S, batch, begin, bodies, has_thread, send, stream_to, until
+from tests.unit.client.wire.remoting_sends import (
+    LONG_S,
+    batch,
+    begin,
+    bodies,
+    has_thread,
+    send,
+    send_alone,
+    stream_to,
+    until,
+)
 from tidemark.client.wire import remoting_stream
 from tidemark.client.wire.answer_reader import AnswerReader
 from tidemark.client.wire.frame_socket import FrameSocket
@@ -41,6 +52,12 @@ def writer() -> FakeWriter:
 def served(writer: FakeWriter) -> Iterator[RemotingPeer]:
     with peer(appending(writer)) as made:
         yield made
+
+
+@pytest.fixture(autouse=True, params=[send, send_alone])
+def way_of_sending(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let `send` be each of the two ways in which a caller waits: they have the same results, errors and repeats."""
+    monkeypatch.setattr(sys.modules[__name__], "send", request.param)
 
 
 def test_a_lone_send_uses_no_other_thread(writer: FakeWriter, served: RemotingPeer) -> None:
@@ -117,14 +134,15 @@ def test_an_interrupted_send_is_stored_once_and_no_later_answer_is_lost(
                 patch.setattr(connection, "send_now", cut)
             elif where == "receive":
 
-                def lose(timeout_s: float) -> list[Frame]:
-                    if FrameSocket.receive(connection, timeout_s):
+                def lose(timeout_s: float) -> bytes:
+                    if FrameSocket.receive_bytes(connection, timeout_s):
                         raise KeyboardInterrupt
-                    return []
+                    return b""
 
-                patch.setattr(connection, "receive", lose)
+                patch.setattr(connection, "receive_bytes", lose)
             else:
                 patch.setattr(stream, "_settle", _interrupt)
+                patch.setattr(stream, "_acknowledged", _interrupt)
             with pytest.raises(KeyboardInterrupt):
                 send(stream, "second")
         assert stream.flush(LONG_S)
@@ -134,7 +152,7 @@ def test_an_interrupted_send_is_stored_once_and_no_later_answer_is_lost(
     assert served.accepted == 2
 
 
-def _interrupt(_: object) -> None:
+def _interrupt(*_: object) -> None:
     raise KeyboardInterrupt
 
 
@@ -433,12 +451,13 @@ def test_the_own_thread_reads_on_for_a_moment(served: RemotingPeer, monkeypatch:
         begin(stream, "a").result(LONG_S)
         until(lambda: not stream._is_thread_wanted)
         reading: list[str] = []
-        receive = stream._receive
+        connection = stream._socket
+        assert connection is not None
 
-        def note(wait_s: float) -> None:
+        def note(wait_s: float) -> bytes:
             reading.append(threading.current_thread().name)
-            receive(wait_s)
+            return FrameSocket.receive_bytes(connection, wait_s)
 
-        monkeypatch.setattr(stream, "_receive", note)
+        monkeypatch.setattr(connection, "receive_bytes", note)
         send(stream, "b")
         assert set(reading) == {threading.current_thread().name}
