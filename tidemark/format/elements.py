@@ -34,12 +34,21 @@ class Element(NamedTuple):
 def encode_elements(elements: Iterable[Parts]) -> bytes:
     """Return the wire batch of *elements*."""
     parts: list[bytes] = []
+    last, head, properties_length = (-1, -1, 0), b"", b""
     for body, properties, flag in elements:
-        parts.append(ELEMENT_HEAD.pack(ELEMENT_OVERHEAD + len(body) + len(properties), 0, 0, flag, len(body)))
-        parts.append(body)
-        parts.append(_PROPERTIES_LENGTH.pack(len(properties)))
-        parts.append(properties)
+        shape = len(body), len(properties), flag
+        if shape != last:  # the elements of a batch often have one shape
+            body_size, properties_size, _ = last = shape
+            head = ELEMENT_HEAD.pack(ELEMENT_OVERHEAD + body_size + properties_size, 0, 0, flag, body_size)
+            properties_length = _PROPERTIES_LENGTH.pack(properties_size)
+        parts += (head, body, properties_length, properties)
     return b"".join(parts)
+
+
+def encode_plain_element(body: bytes) -> bytes:
+    """Return the wire batch of one element with neither properties nor a flag."""
+    size = len(body)
+    return ELEMENT_HEAD.pack(ELEMENT_OVERHEAD + size, 0, 0, 0, size) + body + b"\0\0"
 
 
 def decode_elements(wire: bytes | memoryview) -> Iterator[Element]:

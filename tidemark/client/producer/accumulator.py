@@ -9,18 +9,19 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 from tidemark.client.message import Message
 from tidemark.client.message_queue import MessageQueue
-from tidemark.client.producer.gathered_batch import GatheredMessages, GroupKey, size_of
+from tidemark.client.producer.gathered_batch import KEYED_OVERHEAD, GatheredMessages, GroupKey
 from tidemark.client.producer.sender import Sender
 from tidemark.client.producer.topic_routes import Route
 from tidemark.client.send_result import SendResult
 from tidemark.errors import InFlightLimitError, RejectedError, StoreClosedError, StoreError
-from tidemark.format.elements import Element
+from tidemark.format.elements import Element, Parts
 from tidemark.format.message_id import UniqueKeys
 
 
@@ -51,6 +52,9 @@ class Accumulation:
             )
 
 
+Key = tuple[str, MessageQueue | None, str | None]  # equal to a GroupKey, and faster to make
+
+
 class Accumulator:
     """Gathers messages and hands their batches to *sender*. Its thread sends the groups that are due.
 
@@ -59,6 +63,7 @@ class Accumulator:
 
     def __init__(self, bounds: Accumulation, sender: Sender, *, timeout_s: float) -> None:
         self._bounds = bounds
+        self.hold_bytes = bounds.hold_bytes
         self._sender = sender
         self._timeout_s = timeout_s
         self._hold_s = min(bounds.hold_ms / 1000, timeout_s / 2)
@@ -67,7 +72,7 @@ class Accumulator:
         self._lock = threading.Lock()
         self._room = threading.Condition(self._lock)
         self._due = threading.Condition(self._lock)
-        self._groups: dict[GroupKey, GatheredMessages] = {}  # groups that still accept messages
+        self._groups: dict[Key, GatheredMessages] = {}  # groups that still accept messages
         self._unanswered = 0  # batches in flight
         self._messages = self._bytes = 0  # held or in flight
         self._closed = False
@@ -75,7 +80,7 @@ class Accumulator:
 
     def takes(self, element: Element) -> bool:
         """Return True if the element is small enough for a group."""
-        return len(element.body) + len(element.properties) < self._bounds.hold_bytes
+        return len(element.body) + len(element.properties) < self.hold_bytes
 
     def add(
         self, message: Message, element: Element, queue: MessageQueue | None, route: Route, *, began: float
@@ -85,27 +90,36 @@ class Accumulator:
         began  time.monotonic() of the program's call. The timeout of a batch counts from its earliest message
         raises InFlightLimitError if there is no room within the timeout, StoreClosedError
         """
-        key = GroupKey(message.topic, queue, message.tag or None)
-        size = size_of(element)
+        key = (message.topic, queue, message.tag or None)
+        return self.add_element(key, element, message.properties, route, began)
+
+    def add_element(
+        self, key: Key, element: Parts, properties: Mapping[str, str] | None, route: Route, began: float
+    ) -> Future[SendResult]:
+        """Send the message of *element* in the group of *key*, as `add` does. properties: its further ones, if any."""
+        size = KEYED_OVERHEAD + len(element[0]) + len(element[1])
         with self._lock:
-            self._wait_for_room(size, began + self._timeout_s)
+            if self._closed or not self._fits(size):
+                self._wait_for_room(size, began + self._timeout_s)
             group = self._groups.get(key)
+            is_first = group is None
             if group is None:
-                group = self._groups[key] = GatheredMessages(key, route, began, due=time.monotonic() + self._hold_s)
-            future = group.add(element, message.properties, size, began)
+                group = GatheredMessages(GroupKey(*key), route, began, due=time.monotonic() + self._hold_s)
+                self._groups[group.key] = group
+            future = group.add(element, properties, size, began)
             self._messages += 1
             self._bytes += size
-            goes = not self._unanswered or group.size >= self._bounds.hold_bytes
-            if not goes and len(group) == 1:
+            is_due = not self._unanswered or group.size >= self.hold_bytes
+            if is_first and not is_due:
                 self._watch()
-        if goes:
-            self._send(key)
+        if is_due:
+            self._send(group.key)
         return future
 
     def release(self, topic: str) -> None:
         """Send the held messages of *topic*, so that a later send is stored after them."""
         with self._lock:
-            keys = [key for key in self._groups if key.topic == topic]
+            keys = [key for key, group in self._groups.items() if group.key.topic == topic]
         for key in keys:
             self._send(key)
 
@@ -137,9 +151,7 @@ class Accumulator:
             return self._fits(size)
 
     def _wait_for_room(self, size: int, deadline: float) -> None:
-        if not self._fits(size) and not self._room.wait_for(
-            lambda: self._closed or self._fits(size), max(0.0, deadline - time.monotonic())
-        ):
+        if not self._room.wait_for(lambda: self._closed or self._fits(size), max(0.0, deadline - time.monotonic())):
             raise InFlightLimitError(
                 "no room in flight within the timeout: the writer is too slow",
                 limit_bytes=self._bounds.total_bytes,
@@ -155,7 +167,7 @@ class Accumulator:
 
     # ── sending ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _send(self, key: GroupKey) -> None:
+    def _send(self, key: Key) -> None:
         with self._sending:
             with self._lock:
                 group = self._groups.pop(key, None)
@@ -163,7 +175,7 @@ class Accumulator:
                     return
                 self._unanswered += 1
             try:
-                future = self._sender.send(replace(group.outgoing(self._unique_keys), is_final=False))
+                future = self._sender.send(group.outgoing(self._unique_keys))
             except StoreError as error:
                 future = Future()
                 future.set_exception(error)

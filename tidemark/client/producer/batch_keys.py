@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple, overload
 
 from tidemark.client.validation import require_batch_size
 from tidemark.errors import PropertiesSizeExceededError
-from tidemark.format.elements import Element, Parts, encode_elements
+from tidemark.format.elements import Parts, encode_elements
 from tidemark.format.message_id import UniqueKeys
 from tidemark.format.primitives import MAX_PROPERTIES_SIZE_BYTES
 from tidemark.format.properties import UNIQ_KEY
@@ -42,7 +42,7 @@ def pack_batch(
     keys: Sequence[str]
     keyed: Sequence[Parts]
     if first_key is None and not any(own):
-        keys, keyed = _with_made_keys(elements, unique_keys)
+        keys, keyed = with_made_keys(elements, unique_keys)
     else:
         made = derived_keys(first_key, len(own)) if first_key else unique_keys.make_many(len(own))
         keys = [given or new for given, new in zip(own, made, strict=True)]
@@ -80,8 +80,11 @@ class MadeKeys(Sequence[str]):
         return f"{self._head}{self._numbers[index]:012X}"
 
 
-def _with_made_keys(elements: Sequence[Element], unique_keys: UniqueKeys) -> tuple[MadeKeys, list[Parts]]:
-    """Return new keys, and *elements* with them: the common case, which builds no str per key."""
+def with_made_keys(elements: Sequence[Parts], unique_keys: UniqueKeys) -> tuple[MadeKeys, list[Parts]]:
+    """Return new keys, and *elements* with them. It builds no str per key.
+
+    Raises PropertiesSizeExceededError as `with_unique_keys`.
+    """
     head, first = unique_keys.reserve(len(elements))
     entry = f"{UNIQ_KEY}\x01{head}%012X\x02".encode()
     keyed = [
@@ -97,13 +100,13 @@ def derived_keys(first_key: str, count: int) -> list[str]:
     return [first_key, *(f"{first_key}#{number}" for number in range(1, count))]
 
 
-def with_unique_keys(elements: Sequence[Element], own: Sequence[str | None], keys: Sequence[str]) -> list[Element]:
+def with_unique_keys(elements: Sequence[Parts], own: Sequence[str | None], keys: Sequence[str]) -> list[Parts]:
     """Return *elements* with *keys* among their properties, except elements that have their *own* key.
 
     Raises PropertiesSizeExceededError (fact: at) for a message whose properties have no room for its key.
     """
     keyed = [
-        element if given else Element(element.body, element.properties + _UNIQUE_KEY % key.encode(), element.flag)
+        element if given else (element[0], element[1] + _UNIQUE_KEY % key.encode(), element[2])
         for element, given, key in zip(elements, own, keys, strict=True)
     ]
     _require_room(keyed, keys)
@@ -111,6 +114,8 @@ def with_unique_keys(elements: Sequence[Element], own: Sequence[str | None], key
 
 
 def _require_room(keyed: Sequence[Parts], keys: Sequence[str]) -> None:
+    if max(len(properties) for _, properties, _ in keyed) <= MAX_PROPERTIES_SIZE_BYTES:
+        return
     for at, (_, properties, _) in enumerate(keyed):
         size = len(properties)
         if size > MAX_PROPERTIES_SIZE_BYTES:

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from tidemark.client.message_queue import MessageQueue
-from tidemark.client.producer.batch_keys import with_unique_keys
+from tidemark.client.producer.batch_keys import with_made_keys, with_unique_keys
 from tidemark.client.producer.sender import Outgoing
 from tidemark.client.producer.shared_future import Completion, SharedFuture
 from tidemark.client.producer.topic_routes import Route
 from tidemark.client.send_result import SendResult
-from tidemark.format.elements import ELEMENT_OVERHEAD, Element, encode_elements
+from tidemark.client.wire.plain_request import AppendRequest, PlainRequest
+from tidemark.format.elements import ELEMENT_OVERHEAD, Parts, encode_elements
 from tidemark.format.message_id import UniqueKeys
 from tidemark.format.properties import TAGS, TRACEPARENT, TRACESTATE, UNIQ_KEY
 from tidemark.v1 import commit_log_pb2
 
-_UNIQUE_KEY_SIZE = len(f"{UNIQ_KEY}__") + 32  # name, two separators and 32 digits
+KEYED_OVERHEAD = ELEMENT_OVERHEAD + len(f"{UNIQ_KEY}__") + 32  # with the key's name, two separators and 32 digits
 
 
 class GroupKey(NamedTuple):
@@ -25,11 +26,6 @@ class GroupKey(NamedTuple):
     topic: str
     queue: MessageQueue | None
     tag: str | None
-
-
-def size_of(element: Element) -> int:
-    """Return the size of *element* in a group's batch, in bytes."""
-    return ELEMENT_OVERHEAD + len(element.body) + len(element.properties) + _UNIQUE_KEY_SIZE
 
 
 class GatheredMessages:
@@ -46,28 +42,45 @@ class GatheredMessages:
         self.size = 0
         self.answers: Completion[SendResult] = Completion()
         self._route = route
-        self._elements: list[Element] = []
-        self._own_ids: list[str | None] = []
-        self._ids: list[str] = []
+        self._elements: list[Parts] = []
+        self._own_ids: dict[int, str] = {}  # by the message's number, of the messages that have one
+        self._ids: Sequence[str] = ()
         self._carrier: Mapping[str, str] = {}  # trace context of the first traced message
 
     def __len__(self) -> int:
         return len(self._elements)
 
-    def add(self, element: Element, properties: Mapping[str, str], size: int, began: float) -> SharedFuture[SendResult]:
-        """Add a message of *size* bytes with these further *properties*; return the future of its result."""
+    def add(
+        self, element: Parts, properties: Mapping[str, str] | None, size: int, began: float
+    ) -> SharedFuture[SendResult]:
+        """Add a message of *size* bytes in the batch; return the future of its result.
+
+        properties: the message's further ones; None without any
+        """
+        number = len(self._elements)
         self._elements.append(element)
-        self._own_ids.append(properties.get(UNIQ_KEY))
-        if not self._carrier and TRACEPARENT in properties:
-            self._carrier = properties
+        if properties:
+            self._add_properties(number, properties)
         self.size += size
         self.began = min(self.began, began)
-        return self.answers.new()
+        return SharedFuture(self.answers, number)
+
+    def _add_properties(self, number: int, properties: Mapping[str, str]) -> None:
+        own = properties.get(UNIQ_KEY)
+        if own:
+            self._own_ids[number] = own
+        if not self._carrier and TRACEPARENT in properties:
+            self._carrier = properties
 
     def outgoing(self, unique_keys: UniqueKeys) -> Outgoing:
         """Return the batch. Each message has a UNIQ_KEY; on a batch topic, the messages' tag becomes the batch's."""
-        self._ids = [own or new for own, new in zip(self._own_ids, unique_keys.make_many(len(self)), strict=True)]
-        self._elements = with_unique_keys(self._elements, self._own_ids, self._ids)
+        self.answers.count = len(self._elements)
+        if self._own_ids:
+            own = [self._own_ids.get(number) for number in range(len(self))]
+            self._ids = [given or new for given, new in zip(own, unique_keys.make_many(len(self)), strict=True)]
+            self._elements = [*with_unique_keys(self._elements, own, self._ids)]
+        else:
+            self._ids, self._elements = with_made_keys(self._elements, unique_keys)
         return self._outgoing(self._elements, self._ids[0])
 
     def singles(self) -> list[tuple[SharedFuture[SendResult], Outgoing]]:
@@ -82,25 +95,31 @@ class GatheredMessages:
 
         def result_of(number: int) -> SendResult:
             place = raw[step * number : step * number + 8]
-            return batch._replace(
-                queue_offset=batch.queue_offset + number,
-                count=1,
-                physical_offset=int.from_bytes(place, "big"),
-                request_id=names[number],
-                raw_physical_offsets=place,
-                message_ids=(names[number],),
-            )
+            return batch.of_one(number, physical_offset=place, message_id=names[number])
 
         self.answers.set_results(result_of)
 
-    def _outgoing(self, elements: list[Element], request_id: str) -> Outgoing:
-        request = commit_log_pb2.AppendBatchRequest(
-            topic=self.key.topic,
-            request_id=request_id,
-            traceparent=self._carrier.get(TRACEPARENT),
-            tracestate=self._carrier.get(TRACESTATE),
-        )
-        if self.key.tag and self._route.is_batch:
-            request.properties[TAGS] = self.key.tag
+    def _outgoing(self, elements: list[Parts], request_id: str) -> Outgoing:
+        batch_tag = self.key.tag if self._route.is_batch else None
+        request: AppendRequest
+        if self._carrier or batch_tag:
+            request = commit_log_pb2.AppendBatchRequest(
+                topic=self.key.topic,
+                request_id=request_id,
+                traceparent=self._carrier.get(TRACEPARENT),
+                tracestate=self._carrier.get(TRACESTATE),
+                properties={TAGS: batch_tag} if batch_tag else None,
+            )
+        else:
+            request = PlainRequest(self.key.topic, request_id)
         packed = encode_elements(elements)
-        return Outgoing(request, packed, len(elements), self.key.queue, self._route, wait=False, began=self.began)
+        return Outgoing(
+            request,
+            packed,
+            len(elements),
+            self.key.queue,
+            self._route,
+            wait=False,
+            is_final=False,
+            began=self.began,
+        )

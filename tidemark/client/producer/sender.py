@@ -16,6 +16,7 @@ from tidemark.client.producer.writer_pool import Writers
 from tidemark.client.send_result import SendResult
 from tidemark.client.wire.answer_reader import AnswerReader
 from tidemark.client.wire.pending_batches import Pending, Repeat
+from tidemark.client.wire.plain_request import AppendRequest
 from tidemark.client.wire.writer_latency import ISOLATION_S
 from tidemark.errors import (
     DeadlineExceededError,
@@ -30,7 +31,6 @@ from tidemark.errors import (
     TopicNotFoundError,
     WriterUnreachableError,
 )
-from tidemark.v1 import commit_log_pb2
 
 OVERHEAD = 256  # estimate of a request's bytes without its batch
 _OTHER_ROUTE = (QueueIllegalError, TopicForbiddenError, TopicNotFoundError)
@@ -56,7 +56,7 @@ class Outgoing:
     is_final  True if its failure is the failure of its messages; False if they are sent again one by one
     """
 
-    request: commit_log_pb2.AppendBatchRequest
+    request: AppendRequest
     packed: bytes
     count: int
     queue: MessageQueue | None = None

@@ -29,7 +29,7 @@ class Completion(Generic[T]):
 
     def __init__(self) -> None:
         self.condition = threading.Condition()
-        self._count = 0
+        self.count = 0  # of the futures
         self._result_of: Callable[[int], T] | None = None
         self._error: BaseException | None = None
         self._own: dict[int, Future[T]] = {}  # outcomes of the futures that were completed one by one
@@ -37,12 +37,12 @@ class Completion(Generic[T]):
 
     def new(self) -> SharedFuture[T]:
         """Add and return a future."""
-        self._count += 1
-        return SharedFuture(self, self._count - 1)
+        self.count += 1
+        return SharedFuture(self, self.count - 1)
 
     def futures(self) -> list[SharedFuture[T]]:
         """Return the futures, as new objects with the same state."""
-        return [SharedFuture(self, number) for number in range(self._count)]
+        return [SharedFuture(self, number) for number in range(self.count)]
 
     def set_results(self, result_of: Callable[[int], T]) -> None:
         """Complete the futures; *result_of* returns the result of a future by its number, at any time.
@@ -119,6 +119,9 @@ class SharedFuture(Future[T]):
 
     def result(self, timeout: float | None = None) -> T:
         """Return the result, as `Future.result` does."""
+        result = self._completion.result(self._number)
+        if result is not None:
+            return result
         self._wait(timeout)
         return super().result(0)
 

@@ -3,12 +3,14 @@ from __future__ import annotations
 from tests.unit.client.received_messages import ORDERS
 from tidemark.client import SendResult, SendStatus
 from tidemark.client.message_queue import MessageQueue
-from tidemark.client.producer.gathered_batch import GatheredMessages, GroupKey, size_of
+from tidemark.client.producer.gathered_batch import KEYED_OVERHEAD, GatheredMessages, GroupKey
 from tidemark.client.producer.shared_future import SharedFuture
 from tidemark.client.producer.topic_routes import Route
+from tidemark.client.wire.append_frame import encode_entry
 from tidemark.format.elements import Element, decode_elements
 from tidemark.format.message_id import UniqueKeys
 from tidemark.format.properties import decode_properties
+from tidemark.v1.commit_log_pb2 import AppendBatchRequest, AppendStreamRequest
 
 QUEUE = MessageQueue("orders", "127.0.0.1:1", 2)
 
@@ -20,7 +22,7 @@ def group(*, tag: str | None = None, is_batch: bool = False) -> GatheredMessages
 def add(to: GatheredMessages, body: bytes, *, began: float = 10.0, **properties: str) -> SharedFuture[SendResult]:
     encoded = "".join(f"{name}\x01{value}\x02" for name, value in properties.items()).encode()
     element = Element(body, encoded, 0)
-    return to.add(element, properties, size_of(element), began)
+    return to.add(element, properties, KEYED_OVERHEAD + len(body) + len(encoded), began)
 
 
 def keys_of(packed: bytes) -> list[str]:
@@ -74,6 +76,7 @@ def test_the_first_trace_context_is_the_context_of_the_batch() -> None:
     add(made, b"b", traceparent="first", tracestate="s")
     add(made, b"c", traceparent="second")
     request = made.outgoing(UniqueKeys()).request
+    assert isinstance(request, AppendBatchRequest)
     assert (request.traceparent, request.tracestate) == ("first", "s")
 
 
@@ -81,7 +84,10 @@ def test_the_common_tag_is_a_property_of_the_batch_on_a_batch_topic_only() -> No
     for is_batch, expected in ((True, {"TAGS": "red"}), (False, {})):
         made = group(tag="red", is_batch=is_batch)
         add(made, b"a", TAGS="red")
-        assert dict(made.outgoing(UniqueKeys()).request.properties) == expected
+        entry = made.outgoing(UniqueKeys())
+        head, packed = encode_entry(1, entry.request, entry.packed)
+        (sent,) = AppendStreamRequest.FromString(head + packed).batches
+        assert dict(sent.batch.properties) == expected
 
 
 def test_each_message_gets_its_own_offset_from_the_result() -> None:
