@@ -89,13 +89,10 @@ class UniqueKeys:
         self._month_ms = 0
         self._next_month_ms = 0
 
-    def _milliseconds(self) -> int:
-        now_ms = int(time.time() * 1000)
-        if now_ms >= self._next_month_ms:
-            self._month_ms = _month_start_ms(now_ms / 1000)
-            self._next_month_ms = _month_start_ms(self._month_ms / 1000 + 32 * 86400)
-            self._next = 0
-        return max(0, now_ms - self._month_ms)  # 0 if the clock was set back into the previous month
+    def _begin_month(self, now_ms: int) -> None:
+        self._month_ms = _month_start_ms(now_ms / 1000)
+        self._next_month_ms = _month_start_ms(self._month_ms / 1000 + 32 * 86400)
+        self._next = 0
 
     def make(self) -> str:
         """Return a new key: 32 hex digits (56 for an IPv6 address)."""
@@ -113,8 +110,11 @@ class UniqueKeys:
         Each key is the prefix and its number in 12 hex digits; the numbers are consecutive.
         """
         with self._lock:
-            milliseconds = self._milliseconds()
-            first = max(self._next, milliseconds << 16)
+            now_ms = int(time.time() * 1000)
+            if now_ms >= self._next_month_ms:
+                self._begin_month(now_ms)
+            first = (now_ms - self._month_ms) << 16  # negative if the clock was set back into the previous month
+            first = max(first, self._next)
             self._next = first + count
         pid = os.getpid()
         if pid != self._prefix_pid:

@@ -43,6 +43,10 @@ class AsyncProducer:
         self, message: Message | str, body: bytes | str | None = None, **options: Unpack[SendOptions]
     ) -> SendResult:
         """Send one message and return once it is acknowledged. See `Producer.send`."""
+        if not options and type(message) is str and type(body) is bytes:
+            future = None if (plain := self.producer._plain()) is None else plain.begin_on_loop(message, body)
+            if future is not None:
+                return await awaited(future)
         require_send_options(options, call="send")
         one = message_of(message, body, options)
         return await self._answer(

@@ -69,6 +69,12 @@ class SendTracker:
 
         future.add_done_callback(count)
 
+    def count_one(self, done: Future[SendResult]) -> None:
+        """Count one message as failed if its future, which is done, has failed."""
+        error = done.exception()
+        if error is not None:
+            self.fail(1, error)
+
     def fail(self, messages: int, error: BaseException, *, oneway: bool = False) -> None:
         """Count *messages* that failed with *error*."""
         with self._lock:

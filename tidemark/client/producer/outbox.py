@@ -13,16 +13,19 @@ from tidemark.client.producer.batch_keys import KeyedBatch, pack_batch
 from tidemark.client.producer.batch_rules import is_delayed
 from tidemark.client.producer.compression import Compression
 from tidemark.client.producer.queue_choice import QueueChoice
-from tidemark.client.producer.send_options import PlaceOptions, SendOptions, request_id_of
+from tidemark.client.producer.send_options import MessageParts, PlaceOptions, SendOptions, request_id_of
 from tidemark.client.producer.sender import Outgoing, Sender
 from tidemark.client.producer.writer_pool import Writers
 from tidemark.client.send_result import SendResult
 from tidemark.client.wire.answer_reader import AnswerReader
+from tidemark.client.wire.plain_request import AppendRequest, PlainRequest
 from tidemark.format.elements import Element, encode_elements
 from tidemark.format.message_id import UniqueKeys
 from tidemark.format.properties import TRACEPARENT, TRACESTATE, UNIQ_KEY
 from tidemark.format.topic_name import RETRY_PREFIX
 from tidemark.v1 import commit_log_pb2
+
+_MESSAGE_PARTS = frozenset(MessageParts.__annotations__)
 
 
 class Outbox:
@@ -34,6 +37,7 @@ class Outbox:
         choice: QueueChoice,
         sender: Sender,
         *,
+        request_ids: UniqueKeys,
         accumulator: Accumulator | None,
         compression: Compression | None,
     ) -> None:
@@ -42,7 +46,7 @@ class Outbox:
         self._sender = sender
         self._accumulator = accumulator
         self._compression = compression
-        self._request_ids = UniqueKeys()
+        self._request_ids = request_ids
 
     def send(
         self, message: Message, element: Element, options: SendOptions, *, once: bool, reader: AnswerReader
@@ -137,8 +141,12 @@ class Outbox:
         carrier: Mapping[str, str],
         sys_flag: int = 0,
         request_id: str | None = None,
-    ) -> commit_log_pb2.AppendBatchRequest:
+    ) -> AppendRequest:
         """Return the request without its messages."""
+        is_placed = options and not _MESSAGE_PARTS.issuperset(options)
+        is_traced = carrier and (TRACEPARENT in carrier or TRACESTATE in carrier)
+        if not (is_placed or is_traced or sys_flag):
+            return PlainRequest(topic, request_id or self._request_ids.make())
         return commit_log_pb2.AppendBatchRequest(
             topic=topic,
             request_id=request_id or request_id_of(options) or self._request_ids.make(),

@@ -16,6 +16,7 @@ from tidemark.client.producer.batch_rules import require_batch
 from tidemark.client.producer.compression import Compression
 from tidemark.client.producer.delivery import SendTracker
 from tidemark.client.producer.outbox import Outbox
+from tidemark.client.producer.plain_send import PlainSend
 from tidemark.client.producer.queue_choice import QueueChoice
 from tidemark.client.producer.send_hooks import Hooks
 from tidemark.client.producer.send_options import (
@@ -29,7 +30,7 @@ from tidemark.client.producer.sender import OVERHEAD, Sender
 from tidemark.client.producer.writer_addresses import FixedList, RouteFile
 from tidemark.client.producer.writer_pool import Writers
 from tidemark.client.send_result import SendResult
-from tidemark.client.tracing.spans import begin_send
+from tidemark.client.tracing.spans import begin_send, is_tracing
 from tidemark.client.unknown_keywords import suggests_keywords
 from tidemark.client.validation import require_body, require_sendable_topic
 from tidemark.client.wire.answer_reader import AnswerReader
@@ -38,6 +39,7 @@ from tidemark.client.wire.pending_batches import PendingLimits
 from tidemark.client.wire.topic_admin import Topics
 from tidemark.client.wire.wire import Wire, checked_wire, default_wire
 from tidemark.errors import StoreError
+from tidemark.format.message_id import UniqueKeys
 from tidemark.format.primitives import MAX_MESSAGE_SIZE_BYTES
 from tidemark.tls.credentials import Credentials
 from tidemark.v1 import commit_log_pb2
@@ -126,7 +128,27 @@ class Producer:
             self._accumulator = Accumulator(bounds, sender, timeout_s=timeout_s)
             self._delivery.hold(self._accumulator)
         compression = (Compression() if compress is True else compress) or None
-        self._outbox = Outbox(self._writers, choice, sender, accumulator=self._accumulator, compression=compression)
+        request_ids = UniqueKeys()
+        self._outbox = Outbox(
+            self._writers,
+            choice,
+            sender,
+            request_ids=request_ids,
+            accumulator=self._accumulator,
+            compression=compression,
+        )
+        self._plain_send: PlainSend | None = None
+        if hooks == Hooks() and not avoid_slow_writers:
+            uncompressed = max_message_size_bytes if compression is None else compression.over_bytes - 1
+            max_size = min(max_message_size_bytes, uncompressed)
+            self._plain_send = PlainSend(
+                self._writers,
+                choice,
+                sender,
+                request_ids=request_ids,
+                accumulator=self._accumulator,
+                max_size=max_size,
+            )
         self._process = OwnProcess("Producer")
         self._hooks = hooks
         self._trace = trace
@@ -143,6 +165,10 @@ class Producer:
         options  without a Message: key, keys, tag, properties, delay_level, flag (see `Message`);
                  always: queue_id, selector, expected_next_offset, request_id (see `PlaceOptions`)
         """
+        if not options and type(message) is str and type(body) is bytes:
+            result = None if (plain := self._plain()) is None else plain.send(message, body)
+            if result is not None:
+                return result
         require_send_options(options, call="send")
         return self._result(self._send(message_of(message, body, options), options, reader=AnswerReader.CALLER), 1)
 
@@ -153,8 +179,17 @@ class Producer:
 
         It may still wait for room in flight, and for the topic's first route.
         """
+        if not options and type(message) is str and type(body) is bytes:
+            future = None if (plain := self._plain()) is None else plain.gather(message, body)
+            if future is not None:
+                return future
         require_send_options(options, call="send_async")
         return self._send(message_of(message, body, options), options)
+
+    def _plain(self) -> PlainSend | None:
+        """Return the short path for messages with only a topic and a body, if it applies now. Raises after a fork."""
+        self._process.require()
+        return None if self._trace and is_tracing() else self._plain_send
 
     def send_oneway(
         self, message: Message | str, body: bytes | str | None = None, **options: Unpack[SendOptions]

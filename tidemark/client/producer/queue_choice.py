@@ -54,8 +54,8 @@ class QueueChoice:
 
     def next(self, route: Route, topic: str, *, avoid: str | None = None) -> MessageQueue:
         """Return the next queue in turn, if possible of a healthy writer and not of the writer at *avoid*."""
-        queues = _require_queues(route, topic)
-        turns = self._turns()
+        queues = route.queues or _require_queues(route, topic)
+        turns: Iterator[int] = getattr(self._local, "turns", None) or self._begin_turns()
         if len(self._writers.by_address) > 1:
             for is_wanted in self._wishes(avoid):
                 for _ in queues:
@@ -79,10 +79,8 @@ class QueueChoice:
         yield is_up
         yield is_other
 
-    def _turns(self) -> Iterator[int]:
-        turns: Iterator[int] | None = getattr(self._local, "turns", None)
-        if turns is None:
-            turns = self._local.turns = itertools.count(random.randrange(1 << 16))
+    def _begin_turns(self) -> Iterator[int]:
+        turns = self._local.turns = itertools.count(random.randrange(1 << 16))
         return turns
 
 

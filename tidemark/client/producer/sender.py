@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Sequence
 from concurrent.futures import Future
@@ -15,8 +16,11 @@ from tidemark.client.producer.topic_routes import Route
 from tidemark.client.producer.writer_pool import Writers
 from tidemark.client.send_result import SendResult
 from tidemark.client.wire.answer_reader import AnswerReader
+from tidemark.client.wire.driven_future import Callback, LockedFuture
+from tidemark.client.wire.lone_send import LoneSendStream
+from tidemark.client.wire.loop_reader import LoopFuture
 from tidemark.client.wire.pending_batches import Pending, Repeat
-from tidemark.client.wire.plain_request import AppendRequest
+from tidemark.client.wire.plain_request import AppendRequest, PlainRequest
 from tidemark.client.wire.writer_latency import ISOLATION_S
 from tidemark.errors import (
     DeadlineExceededError,
@@ -136,7 +140,7 @@ class Sender:
                 message_ids=outgoing.message_ids,
                 future=stream.future(outgoing.reader),
             )
-            pending.future.add_done_callback(partial(self._learn, queue, pending))
+            pending.future.add_done_callback(partial(self._learn, queue, pending.given))
             try:
                 stream.submit(pending, wait=outgoing.wait)
             except StoreClosedError:
@@ -145,14 +149,48 @@ class Sender:
             else:  # another thread has not chosen another stream meanwhile
                 return pending
 
-    def _learn(self, queue: MessageQueue, pending: Pending, done: Future[SendResult]) -> None:
+    def send_alone(
+        self, stream: LoneSendStream, request: PlainRequest, packed: bytes, queue: MessageQueue, *, began: float
+    ) -> SendResult:
+        """Send one message to *queue* over *stream*, that of its writer, and return its result.
+
+        began   time.monotonic() of the program's call
+        raises as `submit`, or the error of its answer, which `flush` then does not report
+        """
+        future = stream.driven_future(self._on_failure(queue, began))
+        try:
+            return stream.send_alone(self._pending(request, packed, future, began))
+        except StoreError:
+            if future.done():
+                self.delivery.seen(1)
+            raise
+
+    def begin_on_loop(
+        self, stream: LoneSendStream, request: PlainRequest, packed: bytes, queue: MessageQueue, *, began: float
+    ) -> LoopFuture:
+        """Send as `send_alone` does, but return the future of the result. Call it on an event loop, which reads it."""
+        future = LoopFuture(asyncio.get_running_loop(), self._on_failure(queue, began))
+        stream.submit(self._pending(request, packed, future, began))
+        return future
+
+    def _on_failure(self, queue: MessageQueue, began: float) -> tuple[Callback, Callback]:
+        self.delivery.open()
+        return partial(self._learn, queue, began), self.delivery.count_one
+
+    def _pending(self, request: PlainRequest, packed: bytes, future: LockedFuture, began: float) -> Pending:
+        ids, deadline = (request.request_id,), began + self._timeout_s
+        size = len(packed) + OVERHEAD
+        return Pending(request, packed, size, deadline, message_ids=ids, given=began, future=future)
+
+    def _learn(self, queue: MessageQueue, given: float, done: Future[SendResult]) -> None:
+        """Note what the answer to a batch, *given* at this time.monotonic(), shows about its queue and writer."""
         error = done.exception()
         if isinstance(error, _OTHER_ROUTE):
             self._writers.routes.forget(queue.topic)
         if self._observe:
             now = time.monotonic()
             failed = isinstance(error, DeadlineExceededError)
-            self._writers.link(queue.writer).latency.observe(ISOLATION_S if failed else now - pending.given, now)
+            self._writers.link(queue.writer).latency.observe(ISOLATION_S if failed else now - given, now)
 
 
 class _Moving:

@@ -63,12 +63,15 @@ class Routes:
         """
         return self.known(topic) or self._wait(topic)
 
-    def known(self, topic: str) -> Route | None:
-        """Return the known route without waiting; None if there is none. Request it again if it is old."""
+    def known(self, topic: str, now: float | None = None) -> Route | None:
+        """Return the known route without waiting; None if there is none. Request it again if it is old.
+
+        now: time.monotonic(); default: it is read
+        """
         asked = self._topics.get(topic)
         if asked is None:
             return None
-        age = time.monotonic() - asked.asked_at
+        age = (time.monotonic() if now is None else now) - asked.asked_at
         if age > INCOMPLETE_AGE_S and (age > AGE_S or asked.failures):
             self._ask(topic, asked)
         return asked.route if asked.is_ready else None

@@ -33,15 +33,10 @@ class Writers:
         self._limits = limits
         self._wire = wire
         self._lock = threading.Lock()
-        self._links: dict[str, WriterLink] = {}
+        self.by_address: Mapping[str, WriterLink] = {}  # all links, including writers that have left the list
         self._now: tuple[str, ...] = ()
         self.routes = Routes(self.links, timeout_s=timeout_s)
         self.look()
-
-    @property
-    def by_address(self) -> Mapping[str, WriterLink]:
-        """Return all links by address, including writers that have left the list."""
-        return self._links
 
     def look(self) -> None:
         """Update the links from the current list."""
@@ -50,7 +45,7 @@ class Writers:
             return
         with self._lock:
             for address in addresses:
-                if address not in self._links:
+                if address not in self.by_address:
                     link = WriterLink(
                         address,
                         timeout_s=self._timeout_s,
@@ -58,18 +53,18 @@ class Writers:
                         credentials=self._credentials,
                         wire=self._wire,
                     )
-                    self._links = {**self._links, address: link}
+                    self.by_address = {**self.by_address, address: link}
             self._now = addresses
         self.routes.forget_all()
 
     def links(self) -> list[WriterLink]:
         """Return the links of the current list."""
-        return [self._links[address] for address in self._now]
+        return [self.by_address[address] for address in self._now]
 
     def link(self, address: str) -> WriterLink:
         """Return the link to *address*; raise ArgumentIllegalError if it was never in the list."""
         try:
-            return self._links[address]
+            return self.by_address[address]
         except KeyError:
             raise ArgumentIllegalError(
                 f"{address!r} is not the address of a writer of this producer", argument="queue_id"
@@ -78,18 +73,18 @@ class Writers:
     def flush(self, timeout_s: float | None = None) -> bool:
         """Wait until everything submitted is answered or given up, including batches that move between writers."""
         end = None if timeout_s is None else time.monotonic() + timeout_s
-        while not all(link.stream.is_idle for link in self._links.values()):
-            for link in self._links.values():
+        while not all(link.stream.is_idle for link in self.by_address.values()):
+            for link in self.by_address.values():
                 if not link.stream.flush(None if end is None else max(0.0, end - time.monotonic())):
                     return False
         return True
 
     def unanswered_messages(self) -> int:
         """Return the number of submitted and unanswered messages, over all writers."""
-        return sum(link.stream.unanswered_messages() for link in self._links.values())
+        return sum(link.stream.unanswered_messages() for link in self.by_address.values())
 
     def close(self, deadline: float) -> None:
         """Wait for answers until *deadline*, including moving batches, and close all connections."""
         self.flush(max(0.0, deadline - time.monotonic()))
-        for link in self._links.values():
+        for link in self.by_address.values():
             link.close(deadline)

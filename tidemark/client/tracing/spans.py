@@ -20,7 +20,8 @@ _OPEN_TELEMETRY = "opentelemetry.trace"
 
 def is_tracing() -> bool:
     """Return True if the program has imported OpenTelemetry."""
-    return hasattr(sys.modules.get(_OPEN_TELEMETRY), "get_tracer")  # not yet while it is being imported
+    # A module has no names yet while it is being imported.
+    return _OPEN_TELEMETRY in sys.modules and hasattr(sys.modules.get(_OPEN_TELEMETRY), "get_tracer")
 
 
 def begin_send(topic: str, count: int) -> SendSpan | None:

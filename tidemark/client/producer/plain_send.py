@@ -1,0 +1,115 @@
+"""PlainSend: short paths for a message that has only a topic and a body.
+
+They apply to a producer without hooks and traces, and skip what such a message does not need: a `Message`, options, a
+protobuf request. `Outbox` sends everything else.
+"""
+
+from __future__ import annotations
+
+import functools
+import time
+from concurrent.futures import Future
+
+from tidemark.client.message_queue import MessageQueue
+from tidemark.client.producer.accumulator import Accumulator
+from tidemark.client.producer.queue_choice import QueueChoice
+from tidemark.client.producer.sender import OVERHEAD, Sender
+from tidemark.client.producer.writer_pool import Writers
+from tidemark.client.send_result import SendResult
+from tidemark.client.validation import require_sendable_topic
+from tidemark.client.wire.lone_send import LoneSendStream
+from tidemark.client.wire.loop_reader import LoopFuture
+from tidemark.client.wire.plain_request import PlainRequest
+from tidemark.format.elements import ELEMENT_OVERHEAD, encode_plain_element
+from tidemark.format.message_id import UniqueKeys
+from tidemark.format.primitives import MAX_MESSAGE_SIZE_BYTES
+from tidemark.format.topic_name import RETRY_PREFIX
+
+
+class PlainSend:
+    """The short paths of one producer. max_size: of a body, in bytes."""
+
+    def __init__(
+        self,
+        writers: Writers,
+        choice: QueueChoice,
+        sender: Sender,
+        *,
+        request_ids: UniqueKeys,
+        accumulator: Accumulator | None,
+        max_size: int,
+    ) -> None:
+        self._writers = writers
+        self._choice = choice
+        self._sender = sender
+        self._request_ids = request_ids
+        self._accumulator = accumulator
+        self._max_size = min(max_size, MAX_MESSAGE_SIZE_BYTES - ELEMENT_OVERHEAD - OVERHEAD)
+        if accumulator is not None:
+            self._max_size = min(self._max_size, accumulator.hold_bytes - 1)
+
+    def send(self, topic: str, body: bytes) -> SendResult | None:
+        """Send a message and return its result; None, without a change, if this path does not apply.
+
+        It applies to a single writer with remoting frames, without an accumulator. Raises as `Producer.send`.
+        """
+        began = time.monotonic()
+        way = self._way(topic, len(body), began)
+        if way is None:
+            return None
+        stream, queue = way
+        request = PlainRequest(topic, self._request_ids.make(), queue.queue_id)
+        return self._sender.send_alone(stream, request, encode_plain_element(body), queue, began=began)
+
+    def begin_on_loop(self, topic: str, body: bytes) -> LoopFuture | None:
+        """Send as `send` does, but return the future of the result. Call it on an event loop, which reads it.
+
+        Also None: it would wait for room in flight, or for the writer to take the bytes.
+        """
+        began = time.monotonic()
+        way = self._way(topic, len(body), began, needs_room=True)
+        if way is None:
+            return None
+        stream, queue = way
+        request = PlainRequest(topic, self._request_ids.make(), queue.queue_id)
+        return self._sender.begin_on_loop(stream, request, encode_plain_element(body), queue, began=began)
+
+    def _way(
+        self, topic: str, size: int, now: float, *, needs_room: bool = False
+    ) -> tuple[LoneSendStream, MessageQueue] | None:
+        """Return the stream and the queue for a body of *size* bytes; None if the path does not apply."""
+        require_sendable_topic(topic)
+        writers = self._writers
+        writers.look()
+        links, route = writers.by_address, writers.routes.known(topic, now)
+        if self._accumulator is not None or route is None or len(links) != 1 or not 0 < size <= self._max_size:
+            return None
+        (link,) = links.values()
+        stream = link.stream
+        if type(stream) is not LoneSendStream:  # gRPC, or not connected yet
+            return None
+        if needs_room and not stream.has_room(size + OVERHEAD):
+            return None
+        return stream, self._choice.next(route, topic)
+
+    def gather(self, topic: str, body: bytes) -> Future[SendResult] | None:
+        """Add a message to a group, and return its future; None, without a change, if this path does not apply.
+
+        It applies with an accumulator. Raises as `Producer.send_async`.
+        """
+        accumulator = self._accumulator
+        if accumulator is None or not _may_gather(topic):
+            return None
+        began = time.monotonic()
+        self._writers.look()
+        route = self._writers.routes.known(topic, began)
+        if route is None or not 0 < len(body) <= self._max_size:
+            return None
+        return accumulator.add_element((topic, None, None), (body, b"", 0), None, route, began)
+
+
+@functools.lru_cache(maxsize=1024)
+def _may_gather(topic: str) -> bool:
+    """Return True if messages of *topic* may share a batch. Raises as `require_sendable_topic`."""
+    require_sendable_topic(topic)
+    return not topic.startswith(RETRY_PREFIX)
