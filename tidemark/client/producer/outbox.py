@@ -13,7 +13,7 @@ from tidemark.client.producer.batch_keys import KeyedBatch, pack_batch
 from tidemark.client.producer.batch_rules import is_delayed
 from tidemark.client.producer.compression import Compression
 from tidemark.client.producer.queue_choice import QueueChoice
-from tidemark.client.producer.send_options import MessageParts, PlaceOptions, SendOptions, request_id_of
+from tidemark.client.producer.send_options import MESSAGE_PARTS, PlaceOptions, SendOptions, request_id_of
 from tidemark.client.producer.sender import Outgoing, Sender
 from tidemark.client.producer.writer_pool import Writers
 from tidemark.client.send_result import SendResult
@@ -24,8 +24,6 @@ from tidemark.format.message_id import UniqueKeys
 from tidemark.format.properties import TRACEPARENT, TRACESTATE, UNIQ_KEY
 from tidemark.format.topic_name import RETRY_PREFIX
 from tidemark.v1 import commit_log_pb2
-
-_MESSAGE_PARTS = frozenset(MessageParts.__annotations__)
 
 
 class Outbox:
@@ -143,7 +141,7 @@ class Outbox:
         request_id: str | None = None,
     ) -> AppendRequest:
         """Return the request without its messages."""
-        is_placed = options and not _MESSAGE_PARTS.issuperset(options)
+        is_placed = options and not MESSAGE_PARTS.issuperset(options)
         is_traced = carrier and (TRACEPARENT in carrier or TRACESTATE in carrier)
         if not (is_placed or is_traced or sys_flag):
             return PlainRequest(topic, request_id or self._request_ids.make())

@@ -20,6 +20,7 @@ from tidemark.client.producer.plain_send import PlainSend
 from tidemark.client.producer.queue_choice import QueueChoice
 from tidemark.client.producer.send_hooks import Hooks
 from tidemark.client.producer.send_options import (
+    MESSAGE_PARTS,
     PlaceOptions,
     SendOptions,
     message_of,
@@ -167,10 +168,17 @@ class Producer:
         """
         if not options and type(message) is str and type(body) is bytes:
             result = None if (plain := self._plain()) is None else plain.send(message, body)
+            return result or self._send_and_wait(Message(message, body), options)
+        require_send_options(options, call="send")
+        one = message_of(message, body, options)
+        if MESSAGE_PARTS.issuperset(options) and (plain := self._plain()) is not None:
+            result = plain.send_message(one)
             if result is not None:
                 return result
-        require_send_options(options, call="send")
-        return self._result(self._send(message_of(message, body, options), options, reader=AnswerReader.CALLER), 1)
+        return self._send_and_wait(one, options)
+
+    def _send_and_wait(self, message: Message, options: SendOptions) -> SendResult:
+        return self._result(self._send(message, options, reader=AnswerReader.CALLER), 1)
 
     def send_async(
         self, message: Message | str, body: bytes | str | None = None, **options: Unpack[SendOptions]

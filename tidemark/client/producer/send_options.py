@@ -51,7 +51,7 @@ class SendOptions(MessageParts, PlaceOptions, total=False):
     """All options for a send of one message."""
 
 
-_PARTS = tuple(MessageParts.__annotations__)
+MESSAGE_PARTS = frozenset(MessageParts.__annotations__)
 _PLACE_NAMES = PlaceOptions.__required_keys__ | PlaceOptions.__optional_keys__
 _SEND_NAMES = SendOptions.__required_keys__ | SendOptions.__optional_keys__
 
@@ -93,7 +93,7 @@ def _has_surrogate(text: str) -> bool:
 def message_of(message: Message | str, body: bytes | str | None, options: SendOptions) -> Message:
     """Return *message* if it is a Message; otherwise build one from topic, body and options."""
     if isinstance(message, Message):
-        if body is not None or any(options.get(name) for name in _PARTS):
+        if body is not None or any(options.get(name) for name in MESSAGE_PARTS):
             raise ValueError("a Message brings its own body, keys, tag, properties, delay_level and flag: omit these")
         return message
     if body is None:

@@ -150,16 +150,24 @@ class Sender:
                 return pending
 
     def send_alone(
-        self, stream: LoneSendStream, request: PlainRequest, packed: bytes, queue: MessageQueue, *, began: float
+        self,
+        stream: LoneSendStream,
+        request: PlainRequest,
+        packed: bytes,
+        queue: MessageQueue,
+        *,
+        began: float,
+        own_id: str | None = None,
     ) -> SendResult:
         """Send one message to *queue* over *stream*, that of its writer, and return its result.
 
         began   time.monotonic() of the program's call
+        own_id  the UNIQ_KEY that the message brings
         raises as `submit`, or the error of its answer, which `flush` then does not report
         """
         future = stream.driven_future(self._on_failure(queue, began))
         try:
-            return stream.send_alone(self._pending(request, packed, future, began))
+            return stream.send_alone(self._pending(request, packed, future, began, own_id))
         except StoreError:
             if future.done():
                 self.delivery.seen(1)
@@ -177,10 +185,11 @@ class Sender:
         self.delivery.open()
         return partial(self._learn, queue, began), self.delivery.count_one
 
-    def _pending(self, request: PlainRequest, packed: bytes, future: LockedFuture, began: float) -> Pending:
-        ids, deadline = (request.request_id,), began + self._timeout_s
-        size = len(packed) + OVERHEAD
-        return Pending(request, packed, size, deadline, message_ids=ids, given=began, future=future)
+    def _pending(
+        self, request: PlainRequest, packed: bytes, future: LockedFuture, began: float, own_id: str | None = None
+    ) -> Pending:
+        ids, size = (own_id or request.request_id,), len(packed) + OVERHEAD
+        return Pending(request, packed, size, began + self._timeout_s, message_ids=ids, given=began, future=future)
 
     def _learn(self, queue: MessageQueue, given: float, done: Future[SendResult]) -> None:
         """Note what the answer to a batch, *given* at this time.monotonic(), shows about its queue and writer."""

@@ -40,10 +40,10 @@ def over_remoting(writer: FakeWriter, **settings: Any) -> Iterator[tuple[Produce
         peer(appending(writer)) as served,
         Producer(writer.address, **{"timeout_s": 5, "trace": False, **settings}) as producer,
     ):
-        producer.send(Message("t", b"asks for the route"))
+        producer.send_async(Message("t", b"route")).result()
         (link,) = producer._writers.by_address.values()
         link.offer(served.address)
-        producer.send(Message("t", b"connects"))
+        producer.send_async(Message("t", b"connects")).result()
         writer.received.clear()
         yield producer, served
 
@@ -56,14 +56,14 @@ def plain(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     def note(name: str) -> None:
         proper = getattr(PlainSend, name)
 
-        def noted(self: PlainSend, topic: str, body: bytes) -> object:
-            result = proper(self, topic, body)
+        def noted(self: PlainSend, *arguments: object) -> object:
+            result = proper(self, *arguments)
             returned.append(result)
             return result
 
         monkeypatch.setattr(PlainSend, name, noted)
 
-    for name in ("send", "gather", "begin_on_loop"):
+    for name in ("send", "send_message", "gather", "begin_on_loop"):
         note(name)
     return returned
 
@@ -76,18 +76,43 @@ def without_ids(request: AppendBatchRequest) -> AppendBatchRequest:
     return copy
 
 
-def test_a_plain_message_is_sent_as_any_message(writer: FakeWriter, plain: list[object]) -> None:
+def without_place(result: SendResult) -> SendResult:
+    return result._replace(queue_id=0, queue_offset=0, request_id="", message_ids=())
+
+
+MESSAGES: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
+    "a body": (("t", b"body"), {}),
+    "a text": (("t", "text"), {}),
+    "a Message": ((Message("t", b"body"),), {}),
+    "a key": (("t", b"body"), {"key": "k1"}),
+    "keys and a tag": ((Message("t", b"body", keys=["k2", "k3"], tag="A"),), {}),
+    "properties and a flag": (("t", b"body"), {"properties": {"a": "b"}, "flag": -1}),
+    "an own id": (("t", b"body"), {"properties": {"UNIQ_KEY": "own"}, "delay_level": 3}),
+    "a retry topic": (("%RETRY%group", b"body"), {}),
+}
+
+
+@pytest.mark.parametrize("message", MESSAGES)
+def test_a_message_is_sent_with_the_bytes_and_the_result_of_the_other_paths(
+    writer: FakeWriter, plain: list[object], message: str
+) -> None:
+    arguments, options = MESSAGES[message]
     with over_remoting(writer) as (producer, _):
-        short, full = producer.send("t", b"body"), producer.send(Message("t", b"body"))
-    assert plain == [short]
+        producer.send_async(*arguments, **options).result()  # asks for the route
+        plain.clear()
+        writer.received.clear()
+        short = producer.send(*arguments, **options)
+        assert plain == [short]
+        full = producer.send_async(*arguments, **options).result()
     first, second = writer.received
     assert without_ids(first) == without_ids(second)
+    own_id = options.get("properties", {}).get("UNIQ_KEY")
     for result, request in ((short, first), (full, second)):
-        assert (result.request_id, result.message_ids) == (request.request_id, (request.request_id,))
+        assert (result.request_id, result.message_ids) == (request.request_id, (own_id or request.request_id,))
         assert result.queue_id == request.queue_id
-    assert short._replace(queue_id=0, request_id="", message_ids=(), queue_offset=0) == full._replace(
-        queue_id=0, request_id="", message_ids=(), queue_offset=0
-    )
+    has_key = "key" in message
+    assert (short.queue_id == full.queue_id) == has_key
+    assert without_place(short) == without_place(full)
     assert short.request_id < full.request_id
 
 
@@ -112,29 +137,45 @@ def test_plain_messages_of_the_other_wire_are_distributed_round_robin(writer: Fa
     [
         ("t", b"", {}, BatchEmptyError),
         ("t", b"x" * 11, {"max_message_size_bytes": 10}, MessageSizeExceededError),
+        ("t", "", {}, BatchEmptyError),
+        ("t", "x" * 11, {"max_message_size_bytes": 10}, MessageSizeExceededError),
         ("a b", b"x", {}, TopicIllegalError),
+        ("a b", "x", {}, TopicIllegalError),
     ],
 )
 def test_an_illegal_message_is_refused_before_it_is_sent(
-    writer: FakeWriter, topic: str, body: bytes, settings: dict[str, Any], error: type[StoreError]
+    writer: FakeWriter, topic: str, body: bytes | str, settings: dict[str, Any], error: type[StoreError]
 ) -> None:
-    with peer(appending(writer)), Producer(writer.address, trace=False, **settings) as producer:
+    with over_remoting(writer, **settings) as (producer, _):
         for send in (producer.send, producer.send_async):
             with pytest.raises(error):
                 send(topic, body)
     assert writer.received == []
 
 
-@pytest.mark.parametrize("options", [{"key": "k"}, {"tag": "A"}, {"request_id": "r"}, {"queue_id": 2}])
-def test_a_message_with_an_option_is_not_plain(
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"request_id": "r"},
+        {"queue_id": 2},
+        {"reconsume_times": 1},
+        {"properties": {"traceparent": "00-1"}},
+        {"properties": {"tracestate": "k=v"}},
+    ],
+)
+def test_a_message_with_an_option_of_its_place_or_a_trace_is_not_plain(
     writer: FakeWriter, plain: list[object], options: dict[str, Any]
 ) -> None:
     with over_remoting(writer) as (producer, _):
         producer.send("t", b"x", **options)
-        producer.send("t", "text")
-        producer.send(Message("t", b"x"))
-    assert plain == []
-    assert len(writer.received) == 3
+        full = producer.send_async("t", b"x", **{"queue_id": 2, **options}).result()
+    assert [result for result in plain if result is not None] == []
+    first, second = writer.received
+    first.queue_id = second.queue_id
+    if "request_id" not in options:
+        second.request_id = first.request_id
+    assert first == second
+    assert full.queue_id == 2
 
 
 def test_hooks_see_plain_messages(writer: FakeWriter) -> None:
@@ -194,8 +235,9 @@ def test_a_closed_producer_sends_no_plain_message(writer: FakeWriter) -> None:
         with over_remoting(writer, accumulate=accumulate) as (producer, _):
             producer.close()
             for send in (producer.send, producer.send_async):
-                with pytest.raises(StoreClosedError):
-                    send("t", b"x")
+                for message in (("t", b"x"), (Message("t", b"x"),)):
+                    with pytest.raises(StoreClosedError):
+                        send(*message)
 
 
 def test_a_forked_process_sends_no_plain_message(writer: FakeWriter, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -241,7 +283,7 @@ def test_plain_messages_share_groups_with_others_in_the_order_of_sends(writer: F
 
 def test_a_plain_message_that_fits_no_group_is_sent_alone(writer: FakeWriter, plain: list[object]) -> None:
     with Producer(writer.address, accumulate=Accumulation(hold_bytes=100), trace=False) as producer:
-        producer.send(Message("t", b"asks for the route"))
+        producer.send_async(Message("t", b"asks for the route")).result()
         for topic, body in (("t", b"x" * 100), ("t", b"x" * 99), ("%RETRY%group", b"x")):
             producer.send_async(topic, body).result()
     assert [future is None for future in plain] == [True, False, True]

@@ -86,9 +86,11 @@ def test_a_lone_send_is_in_flight_until_it_is_answered(writer: FakeWriter, strea
 
 
 def test_a_lone_send_on_a_closed_stream_is_refused(stream: LoneSendStream) -> None:
-    stream.close()
-    with pytest.raises(StoreClosedError):
-        send_alone(stream, "a")
+    assert stream.retire()
+    for _ in range(2):
+        with pytest.raises(StoreClosedError):
+            send_alone(stream, "a")
+        stream.close()
 
 
 def test_a_lone_send_that_is_given_up_fails_though_its_answer_arrives(
@@ -220,6 +222,30 @@ def test_a_batch_of_another_thread_is_sent_and_read_meanwhile(
             assert others[0].result(LONG_S).queue_offset == 2
         assert bodies(writer) == [b"connects", b"lone", b"other"]
         assert served.accepted == 1
+
+
+def test_a_lone_send_leaves_the_answer_of_another_waiting_caller_to_the_streams_thread(writer: FakeWriter) -> None:
+    """The other caller cannot read while the lone send does, and waits until it is told the result."""
+    proper, requests, held = appending(writer), iter(range(1, 100)), []
+
+    def answer(frame: Frame) -> bytes | None:
+        answered = proper(frame)
+        assert isinstance(answered, Frame)
+        if next(requests) == 1:
+            return encode(answered)
+        held.append(encode(answered))
+        return None
+
+    with peer(answer) as served, stream_to(served.address) as stream, ThreadPoolExecutor(2) as pool:
+        send(stream, "connects")
+        lone = pool.submit(send_alone, stream, "lone")
+        until(lambda: len(held) == 1)
+        other = pool.submit(send, stream, "other")
+        until(lambda: len(held) == 2)
+        served.connections[0].sendall(held[0])
+        assert lone.result(LONG_S).queue_offset == 1
+        served.connections[0].sendall(held[1])
+        assert other.result(LONG_S).queue_offset == 2
 
 
 def test_a_lone_answer_shows_that_the_connection_is_alive(writer: FakeWriter) -> None:
