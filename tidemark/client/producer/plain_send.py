@@ -99,11 +99,13 @@ class PlainSend:
 
     def _way(self, topic: str, size: int, now: float) -> tuple[LoneSendStream, Route] | None:
         """Return the stream and the route for a body of *size* bytes; None if the path does not apply."""
+        if self._accumulator is not None:
+            return None
         require_sendable_topic(topic)
         writers = self._writers
         writers.look()
         links, route = writers.by_address, writers.routes.known(topic, now)
-        if self._accumulator is not None or route is None or len(links) != 1 or not 0 < size <= self._max_size:
+        if route is None or len(links) != 1 or not 0 < size <= self._max_size:
             return None
         (link,) = links.values()
         stream = link.stream

@@ -57,7 +57,8 @@ class Outgoing:
     once      never repeat it
     messages  the number of messages in it, if that is not *count*
     began     time.monotonic() of the program's call, from which its timeout counts. None: from now
-    is_final  True if its failure is the failure of its messages; False if they are sent again one by one
+    is_final  True if its failure is the failure of its messages; False if they are sent again one by one. The future of
+              such a batch is a LockedFuture, for callbacks only
     """
 
     request: AppendRequest
@@ -138,7 +139,7 @@ class Sender:
                 repeat=repeat,
                 messages=outgoing.messages or outgoing.count,
                 message_ids=outgoing.message_ids,
-                future=stream.future(outgoing.reader),
+                future=stream.future(outgoing.reader) if outgoing.is_final else LockedFuture(),
             )
             pending.future.add_done_callback(partial(self._learn, queue, pending.given))
             try:

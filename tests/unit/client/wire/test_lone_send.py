@@ -19,7 +19,7 @@ from tidemark.client.send_result import SendResult
 from tidemark.client.wire.lone_send import LoneSendStream
 from tidemark.errors import DeadlineExceededError, StoreClosedError, StoreError
 from tidemark.remoting.codes import VERSION, Language
-from tidemark.remoting.frame import ONE_WAY, Frame
+from tidemark.remoting.frame import ONE_WAY, Frame, answer_to
 from tidemark.remoting.framing import encode
 from tidemark.tls.credentials import Credentials
 from tidemark.v1.commit_log_pb2 import PUT_STATUS_PUT_OK, AppendBatchResponse, AppendStreamResponse
@@ -112,14 +112,17 @@ def test_failure_callbacks_are_called_with_a_failure_only(writer: FakeWriter, st
     failed: list[Future[SendResult]] = []
     assert stream.send_alone(batch("a", future=stream.driven_future([failed.append]))).queue_offset == 1
     assert failed == []
-    Gate(writer)
+    gate = Gate(writer)
     one = batch("b", seconds=0.05, future=stream.driven_future([failed.append]))
     with pytest.raises(DeadlineExceededError):
         stream.send_alone(one)
+    gate.open()
     assert failed == [one.future]
 
 
-def test_an_answer_that_is_not_understood_fails_its_send_only(writer: FakeWriter, stream: LoneSendStream) -> None:
+def test_an_answer_that_is_not_understood_fails_its_send_only(
+    writer: FakeWriter, served: RemotingPeer, stream: LoneSendStream
+) -> None:
     writer.on_entry = lambda entry: AppendStreamResponse.Result(
         correlation_id=entry.correlation_id,
         appended=AppendBatchResponse(status=99),  # type: ignore[arg-type]
@@ -128,6 +131,40 @@ def test_an_answer_that_is_not_understood_fails_its_send_only(writer: FakeWriter
         send_alone(stream, "a")
     writer.on_entry = lambda _: None
     assert send_alone(stream, "b").queue_offset == 1
+    assert served.accepted == 1
+
+
+def test_an_answer_without_results_answers_nothing(writer: FakeWriter) -> None:
+    proper, requests = appending(writer), iter(range(1, 100))
+    with (
+        peer(lambda frame: proper(frame) if next(requests) == 1 else answer_to(frame, 0)) as served,
+        stream_to(served.address) as stream,
+    ):
+        send(stream, "connects")
+        with pytest.raises(DeadlineExceededError):
+            send_alone(stream, "a", seconds=0.1)
+
+
+def test_all_results_of_an_answer_count(writer: FakeWriter) -> None:
+    """The service may answer the batches of several frames in one."""
+    proper, requests = appending(writer), iter(range(1, 100))
+    held: list[AppendStreamResponse] = []
+
+    def answer(frame: Frame) -> Frame | None:
+        answered = proper(frame)
+        assert isinstance(answered, Frame)
+        held.append(AppendStreamResponse.FromString(bytes(answered.body)))
+        return answered if next(requests) == 1 else None
+
+    with peer(answer) as served, stream_to(served.address) as stream, ThreadPoolExecutor(1) as pool:
+        send(stream, "connects")
+        lone = pool.submit(send_alone, stream, "lone")
+        until(lambda: len(held) == 2)
+        other = begin(stream, "other")
+        until(lambda: len(held) == 3)
+        both = AppendStreamResponse(results=[*held[1].results, *held[2].results])
+        served.connections[0].sendall(encode(answer_to(served.frames[1], 0, body=both.SerializeToString())))
+        assert (lone.result(LONG_S).queue_offset, other.result(LONG_S).queue_offset) == (1, 2)
 
 
 def test_an_answer_to_another_batch_is_not_taken_for_the_own_one(writer: FakeWriter, stream: LoneSendStream) -> None:
@@ -264,7 +301,7 @@ def test_a_lone_answer_shows_that_the_connection_is_alive(writer: FakeWriter) ->
 
 def test_a_send_with_a_short_deadline_fails_in_time(writer: FakeWriter, stream: LoneSendStream) -> None:
     """Its wait for the first bytes is no longer than its deadline; 0.2 s are within the longest wait of 0.25 s."""
-    Gate(writer)
+    gate = Gate(writer)
     waited: list[float] = []
     connection = stream._socket
     assert connection is not None
@@ -277,6 +314,7 @@ def test_a_send_with_a_short_deadline_fails_in_time(writer: FakeWriter, stream: 
     connection.receive_bytes = note  # type: ignore[method-assign]
     with pytest.raises(DeadlineExceededError):
         send_alone(stream, "a", seconds=0.2)
+    gate.open()
     assert waited[0] <= 0.2
 
 
