@@ -8,9 +8,11 @@ import threading
 from collections.abc import Callable, Iterator
 
 from tests.unit.client.fake_writer import FakeWriter
+from tidemark.remoting.codes import ResponseCode
 from tidemark.remoting.frame import Frame, answer_to
 from tidemark.remoting.frame_buffer import FrameBuffer
 from tidemark.remoting.framing import encode
+from tidemark.remoting.refusal import FACTS, REASON
 from tidemark.v1.commit_log_pb2 import AppendStreamRequest, AppendStreamResponse
 
 Answer = Callable[[Frame], Frame | bytes | None]
@@ -91,3 +93,16 @@ def peer(answer: Answer) -> Iterator[RemotingPeer]:
         yield made
     finally:
         made.stop()
+
+
+def end(_: Frame) -> None:
+    raise EndError
+
+
+FAULTS: dict[str, Answer] = {
+    "the end": end,
+    "GO_AWAY": lambda frame: answer_to(frame, ResponseCode.GO_AWAY, "the service is stopping"),
+    "bytes that are no frame": lambda _: b"HTTP/1.1 400 Bad Request\r\n\r\n",
+    "a body that is no message": lambda frame: answer_to(frame, 0, body=b"\xff\xff\xff"),
+    "facts that are no JSON": lambda frame: answer_to(frame, 1, "no", {REASON: "INTERNAL", FACTS: "{"}),
+}

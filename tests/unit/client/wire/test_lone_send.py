@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -13,7 +12,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 import pytest
 
 from tests.unit.client.fake_writer import FakeWriter, Gate
-from tests.unit.client.wire.remoting_peer import RemotingPeer, appending, peer
+from tests.unit.client.wire.remoting_peer import FAULTS, RemotingPeer, appending, peer
 from tests.unit.client.wire.remoting_sends import LONG_S, batch, begin, bodies, send, send_alone, stream_to, until
 from tidemark.client.send_result import SendResult
 from tidemark.client.wire.lone_send import LoneSendStream
@@ -79,8 +78,11 @@ def test_a_lone_send_is_in_flight_until_it_is_answered(writer: FakeWriter, strea
         assert not stream.is_idle
         assert stream.unanswered_messages() == 1
         assert stream._pending.messages_in_flight == 1
-        threading.Timer(0.05, gate.open).start()
-        assert stream.flush(LONG_S)
+        with ThreadPoolExecutor(1) as waiting:
+            flushed = waiting.submit(stream.flush)
+            until(lambda: stream._waiting_for_room)
+            gate.open()
+            assert flushed.result(LONG_S)
         assert sent.result(LONG_S).queue_offset == 1
     require_nothing_in_flight(stream)
 
@@ -175,7 +177,25 @@ def test_an_answer_to_another_batch_is_not_taken_for_the_own_one(writer: FakeWri
         send_alone(stream, "a", seconds=0.1)
 
 
-def test_a_part_of_a_frame_after_an_answer_is_kept_for_the_next(writer: FakeWriter) -> None:
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_lone_send_on_a_connection_that_ends_is_sent_again_on_the_next(writer: FakeWriter, fault: str) -> None:
+    proper, requests = appending(writer), iter(range(1, 100))
+    with (
+        peer(lambda frame: FAULTS[fault](frame) if next(requests) == 2 else proper(frame)) as served,
+        stream_to(served.address) as stream,
+    ):
+        send(stream, "connects")
+        result = send_alone(stream, "a")
+        assert (result.queue_offset, result.duplicate) == (1, False)
+        assert send_alone(stream, "b").queue_offset == 2
+        assert served.accepted == 2
+    assert bodies(writer) == [b"connects", b"a", b"b"]
+
+
+@pytest.mark.parametrize("way", [send, send_alone])
+def test_a_part_of_a_frame_after_an_answer_is_kept_for_the_next(
+    writer: FakeWriter, way: Callable[[LoneSendStream, str], SendResult]
+) -> None:
     unasked = encode(Frame(40, ONE_WAY, 1, Language.JAVA, VERSION))
     proper, requests = appending(writer), iter(range(1, 100))
 
@@ -187,7 +207,7 @@ def test_a_part_of_a_frame_after_an_answer_is_kept_for_the_next(writer: FakeWrit
 
     with peer(answer) as served, stream_to(served.address) as stream:
         send(stream, "connects")
-        assert [send_alone(stream, name).queue_offset for name in ("a", "b", "c")] == [1, 2, 3]
+        assert [way(stream, name).queue_offset for name in ("a", "b", "c")] == [1, 2, 3]
         assert served.accepted == 1
 
 

@@ -12,7 +12,7 @@ import orjson
 import pytest
 
 from tests.unit.client.fake_writer import FakeWriter, Gate, refusal
-from tests.unit.client.wire.remoting_peer import Answer, EndError, RemotingPeer, appending, peer
+from tests.unit.client.wire.remoting_peer import FAULTS, Answer, EndError, RemotingPeer, appending, end, peer
 from tests.unit.client.wire.remoting_sends import (
     LONG_S,
     batch,
@@ -185,22 +185,9 @@ def end_after_storing(writer: FakeWriter) -> Answer:
     return answer
 
 
-def end(_: Frame) -> None:
-    raise EndError
-
-
 def half(frame: Frame) -> bytes:
     """Send half of an answer; then the peer ends."""
     return encode(answer_to(frame, 0, body=bytes(100)))[:60]
-
-
-FAULTS: dict[str, Answer] = {
-    "the end": end,
-    "GO_AWAY": lambda frame: answer_to(frame, ResponseCode.GO_AWAY, "the service is stopping"),
-    "bytes that are no frame": lambda _: b"HTTP/1.1 400 Bad Request\r\n\r\n",
-    "a body that is no message": lambda frame: answer_to(frame, 0, body=b"\xff\xff\xff"),
-    "facts that are no JSON": lambda frame: answer_to(frame, 1, "no", {REASON: "INTERNAL", FACTS: "{"}),
-}
 
 
 @pytest.mark.parametrize("fault", FAULTS)
@@ -395,6 +382,7 @@ def test_each_request_has_the_present_token(writer: FakeWriter, served: Remoting
     assert [frame.fields for frame in served.frames] == [{TOKEN: "one"}, {TOKEN: "second"}, {TOKEN: "third"}]
     assert {frame.code for frame in served.frames} == {TidemarkCode.APPEND}
     assert bodies(writer) == [b"a", b"b", b"d"]
+    assert served.accepted == 1
 
 
 def test_a_request_of_the_server_is_ignored(writer: FakeWriter) -> None:
