@@ -24,6 +24,7 @@ from tidemark.errors import (
     QueueIllegalError,
     StoreClosedError,
     StoreError,
+    TopicForbiddenError,
     TopicIllegalError,
 )
 from tidemark.format.elements import decode_elements
@@ -168,14 +169,23 @@ def test_a_message_with_an_option_of_its_place_or_a_trace_is_not_plain(
 ) -> None:
     with over_remoting(writer) as (producer, _):
         producer.send("t", b"x", **options)
-        full = producer.send_async("t", b"x", **{"queue_id": 2, **options}).result()
+        producer.send_async("t", b"x", **options).result()
     assert [result for result in plain if result is not None] == []
     first, second = writer.received
     first.queue_id = second.queue_id
     if "request_id" not in options:
         second.request_id = first.request_id
     assert first == second
-    assert full.queue_id == 2
+
+
+@pytest.mark.parametrize("accumulate", [False, True])
+def test_a_topic_with_a_route_that_no_message_may_be_sent_to_is_refused(writer: FakeWriter, accumulate: bool) -> None:
+    with over_remoting(writer, accumulate=accumulate) as (producer, _):
+        assert producer.queues("SCHEDULE_TOPIC_XXXX")
+        for send in (producer.send, producer.send_async):
+            with pytest.raises(TopicForbiddenError):
+                send("SCHEDULE_TOPIC_XXXX", b"x")
+        assert writer.received == []
 
 
 def test_hooks_see_plain_messages(writer: FakeWriter) -> None:
@@ -284,6 +294,7 @@ def test_plain_messages_share_groups_with_others_in_the_order_of_sends(writer: F
 def test_a_plain_message_that_fits_no_group_is_sent_alone(writer: FakeWriter, plain: list[object]) -> None:
     with Producer(writer.address, accumulate=Accumulation(hold_bytes=100), trace=False) as producer:
         producer.send_async(Message("t", b"asks for the route")).result()
+        assert producer.queues("%RETRY%group")
         for topic, body in (("t", b"x" * 100), ("t", b"x" * 99), ("%RETRY%group", b"x")):
             producer.send_async(topic, body).result()
     assert [future is None for future in plain] == [True, False, True]
