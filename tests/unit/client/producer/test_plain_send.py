@@ -176,6 +176,11 @@ def test_a_message_with_an_option_of_its_place_or_a_trace_is_not_plain(
     if "request_id" not in options:
         second.request_id = first.request_id
     assert first == second
+    properties = options.get("properties", {})
+    assert (first.traceparent, first.tracestate) == (
+        properties.get("traceparent", ""),
+        properties.get("tracestate", ""),
+    )
 
 
 @pytest.mark.parametrize("accumulate", [False, True])
