@@ -114,7 +114,7 @@ def with_unique_keys(elements: Sequence[Parts], own: Sequence[str | None], keys:
 
 
 def _require_room(keyed: Sequence[Parts], keys: Sequence[str]) -> None:
-    if max(len(properties) for _, properties, _ in keyed) <= MAX_PROPERTIES_SIZE_BYTES:
+    if max((len(properties) for _, properties, _ in keyed), default=0) <= MAX_PROPERTIES_SIZE_BYTES:
         return
     for at, (_, properties, _) in enumerate(keyed):
         size = len(properties)

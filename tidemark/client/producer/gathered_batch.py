@@ -81,12 +81,12 @@ class GatheredMessages:
             self._elements = [*with_unique_keys(self._elements, own, self._ids)]
         else:
             self._ids, self._elements = with_made_keys(self._elements, unique_keys)
-        return self._outgoing(self._elements, self._ids[0])
+        return self._outgoing(self._elements, self._ids[0], is_final=False)
 
     def singles(self) -> list[tuple[SharedFuture[SendResult], Outgoing]]:
         """Return the messages of a refused batch as batches of one."""
         parts = zip(self.answers.futures(), self._elements, self._ids, strict=True)
-        return [(future, self._outgoing([element], name)) for future, element, name in parts]
+        return [(future, self._outgoing([element], name, is_final=True)) for future, element, name in parts]
 
     def complete(self, batch: SendResult) -> None:
         """Give each message its own result, derived from the result of the batch."""
@@ -99,7 +99,7 @@ class GatheredMessages:
 
         self.answers.set_results(result_of)
 
-    def _outgoing(self, elements: list[Parts], request_id: str) -> Outgoing:
+    def _outgoing(self, elements: list[Parts], request_id: str, *, is_final: bool) -> Outgoing:
         batch_tag = self.key.tag if self._route.is_batch else None
         request: AppendRequest
         if self._carrier or batch_tag:
@@ -120,6 +120,6 @@ class GatheredMessages:
             self.key.queue,
             self._route,
             wait=False,
-            is_final=False,
+            is_final=is_final,
             began=self.began,
         )

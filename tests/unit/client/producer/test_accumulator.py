@@ -147,6 +147,29 @@ def test_an_invalid_message_does_not_fail_the_others(writer: FakeWriter, produce
     }
 
 
+@pytest.mark.parametrize("bad", [b"bad", b"good"])
+def test_flush_reports_the_messages_of_a_refused_batch_that_are_refused_alone(
+    writer: FakeWriter, producer: Producer, bad: bytes
+) -> None:
+    """The refusal of the batch itself does not count."""
+
+    def refuse(entry: Entry) -> Result | None:
+        if entry.batch.packed.count(b"UNIQ_KEY") > 1 or b"bad" in entry.batch.packed:
+            return Result(correlation_id=entry.correlation_id, error=refusal("TOPIC_FORBIDDEN"))
+        return None
+
+    gate = Gate(writer)
+    producer.send_async("first", b"x")
+    assert gate.reached.wait(5)
+    for body in (b"1", bad, b"2"):
+        producer.send_async("t", body)
+    writer.on_entry = refuse
+    gate.open()
+    assert producer.flush(5) == (bad == b"good")
+    assert producer.flush(5)
+    assert len(_stored(writer)) == 3 + (bad == b"good")
+
+
 def _stored(writer: FakeWriter) -> list[Element]:
     return [element for queue in writer.stored.values() for element in queue]
 
