@@ -211,6 +211,37 @@ def test_a_part_of_a_frame_after_an_answer_is_kept_for_the_next(
         assert served.accepted == 1
 
 
+@pytest.mark.parametrize("way", [send, send_alone])
+def test_bytes_within_another_frame_are_not_taken_for_an_answer(
+    writer: FakeWriter, way: Callable[[LoneSendStream, str], SendResult]
+) -> None:
+    """They arrive alone, after the beginning of their frame."""
+    proper, requests, held = appending(writer), iter(range(1, 100)), []
+
+    def answer(frame: Frame) -> Frame | None:
+        answered = proper(frame)
+        assert isinstance(answered, Frame)
+        if next(requests) == 1:
+            return answered
+        held.append(answered)
+        return None
+
+    with peer(answer) as served, stream_to(served.address) as stream, ThreadPoolExecutor(1) as pool:
+        send(stream, "connects")
+        sent = pool.submit(way, stream, "a")
+        until(lambda: held)
+        false = AppendStreamResponse.FromString(bytes(held[0].body))
+        false.results[0].appended.queue_offset = 77
+        body = encode(answer_to(served.frames[1], 0, body=false.SerializeToString()))
+        unasked = encode(Frame(40, ONE_WAY, 1, Language.JAVA, VERSION, body=body))
+        served.connections[0].sendall(unasked[: -len(body)])
+        until(lambda: stream._socket is not None and not stream._socket.is_between_frames)
+        served.connections[0].sendall(body)
+        until(lambda: sent.done() or (stream._socket is not None and stream._socket.is_between_frames))
+        served.connections[0].sendall(encode(held[0]))
+        assert sent.result(LONG_S).queue_offset == 1
+
+
 def test_an_answer_in_two_pieces_is_whole(writer: FakeWriter) -> None:
     proper, requests, rest = appending(writer), iter(range(1, 100)), []
 
