@@ -12,9 +12,9 @@ import struct
 from collections.abc import Iterable
 
 from tidemark.remoting.binary_header import decode_binary_header, encode_binary_header
-from tidemark.remoting.codes import Language, ResponseCode, Serialization
+from tidemark.remoting.codes import Serialization
 from tidemark.remoting.faults import FrameFault, frame_illegal
-from tidemark.remoting.frame import Buffer, Frame, answer_to
+from tidemark.remoting.frame import Buffer, Frame
 from tidemark.remoting.json_header import decode_json_header, encode_json_header
 
 MAX_FRAME_SIZE_BYTES = 16_777_216  # the largest value of `length`
@@ -85,13 +85,6 @@ def encode(frame: Frame) -> bytes:
     return b"".join((_encode_head(frame, len(frame.body)), frame.body))
 
 
-def encode_success(opaque: int, body: Buffer) -> bytes:
-    """Encode the answer to request *opaque* with code 0, without remark and fields: as `encode`, but faster."""
-    header = _SUCCESS % opaque
-    size = len(header)
-    return b"".join((_HEAD.pack(4 + size + len(body), size), header, body))
-
-
 def encode_parts(frame: Frame, body: Iterable[Buffer]) -> list[Buffer]:
     """Return the encoded head of *frame* and the buffers of *body*, which are not joined. `frame.body` is not used."""
     parts: list[Buffer] = [b"", *body]
@@ -123,14 +116,3 @@ def _check_head(length: int, mark: int, limit: int, at: int) -> None:
     if (header_size := mark & _MAX_HEADER_SIZE_BYTES) > length - 4:
         message = f"a frame's header has {header_size} bytes, its length allows {length - 4}"
         raise frame_illegal(FrameFault.HEADER_EXCEEDS_FRAME, message, at=at)
-
-
-def _success_header() -> bytes:
-    """Return the JSON header of a successful answer, with %d for its opaque number."""
-    answer = answer_to(Frame(0, 0, 0, Language.JAVA, 0), ResponseCode.SUCCESS)
-    before, found, after = encode(answer)[_HEAD.size :].partition(b'"opaque":0')
-    assert found, "the number is a member of the header"
-    return before.replace(b"%", b"%%") + b'"opaque":%d' + after.replace(b"%", b"%%")
-
-
-_SUCCESS = _success_header()

@@ -11,7 +11,8 @@ from tidemark.access.guard import Caller
 from tidemark.errors import StoreError
 from tidemark.remoting.codes import ResponseCode
 from tidemark.remoting.frame import ONE_WAY, Buffer, Frame, answer_to
-from tidemark.remoting.framing import encode, encode_parts, encode_success
+from tidemark.remoting.framing import encode, encode_parts
+from tidemark.remoting.prepared_head import encode_success
 from tidemark.remoting.refusal import FACTS, REASON
 from tidemark.status import status_of
 

@@ -9,8 +9,8 @@ import pytest
 from tests.unit.remoting.frames import frame_bytes
 from tidemark.errors import FrameIllegalError
 from tidemark.remoting import Frame, Language, Serialization, decode, encode, encode_parts, request, split
-from tidemark.remoting.frame import Buffer, answer_to
-from tidemark.remoting.framing import MAX_FRAME_SIZE_BYTES, encode_success
+from tidemark.remoting.frame import Buffer
+from tidemark.remoting.framing import MAX_FRAME_SIZE_BYTES
 
 HEADER = b'{"code":105,"opaque":3}'
 WHOLE = frame_bytes(HEADER, b"body")
@@ -108,12 +108,6 @@ def test_parts_are_the_frame_without_joining_the_buffers() -> None:
     assert all(part is given for part, given in zip(parts[1:], body, strict=True))
     frame.body = b"onetwothree"
     assert b"".join(parts) == encode(frame)
-
-
-@pytest.mark.parametrize("opaque", [0, 7, 0x7FFFFFFF, -0x80000000])
-def test_success_is_the_encoded_answer_without_remark_and_fields(opaque: int) -> None:
-    body = bytes(range(256))
-    assert encode_success(opaque, body) == encode(answer_to(request(10, opaque=opaque), 0, body=body))
 
 
 def test_header_of_more_than_24_bits_is_refused() -> None:

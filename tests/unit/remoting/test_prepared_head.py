@@ -9,7 +9,7 @@ import pytest
 from tidemark.remoting.codes import Language, Serialization
 from tidemark.remoting.frame import ANSWER, ONE_WAY, Frame, answer_to, request
 from tidemark.remoting.framing import encode
-from tidemark.remoting.prepared_head import RequestHead, success_body
+from tidemark.remoting.prepared_head import RequestHead, encode_success, success_body
 
 
 @pytest.mark.parametrize("opaque", [0, 1, 10, 0x7FFFFFFF])
@@ -65,3 +65,9 @@ def test_an_answer_whose_mark_names_another_header_size_is_not_recognised() -> N
     data = bytearray(encode(answer()))
     data[7] += 1
     assert success_body(bytes(data), 7) is None
+
+
+@pytest.mark.parametrize("opaque", [0, 7, 0x7FFFFFFF, -0x80000000])
+def test_success_is_the_encoded_answer_without_remark_and_fields(opaque: int) -> None:
+    body = bytes(range(256))
+    assert encode_success(opaque, body) == encode(answer_to(request(10, opaque=opaque), 0, body=body))
