@@ -1,8 +1,8 @@
 """Heads of frames of which only the opaque number and the body's size vary.
 
 A program that sends one small request after another spends more time on a frame's JSON header than on its body. A
-`RequestHead` is encoded once, and so is the head of an answer SUCCESS without fields, which Tidemark's services send and
-its clients recognise.
+`RequestHead` is encoded once, and so is the head of an answer SUCCESS without fields, which the services send and our
+clients recognise.
 """
 
 from __future__ import annotations
