@@ -55,7 +55,7 @@ class Inbox:
     def take_alone(self, batch: Batch, limit_bytes: int) -> bool:
         """Take *batch*, which was not added, if it is little, nothing waits, and the thread is idle.
 
-        For the event loop, as `take_little`.
+        The event loop calls it, and calls `give_back` afterwards.
         """
         with self._lock:
             may_take = not (self._taken or self._closed or self._items) and batch.size <= limit_bytes

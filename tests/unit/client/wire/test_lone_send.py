@@ -313,7 +313,7 @@ def test_a_batch_of_another_thread_is_sent_and_read_meanwhile(
 
 
 def test_a_lone_send_leaves_the_answer_of_another_waiting_caller_to_the_streams_thread(writer: FakeWriter) -> None:
-    """The other caller cannot read while the lone send does, and waits until it is told the result."""
+    """The other caller cannot read while the lone send does, so the stream's thread completes its future."""
     proper, requests, held = appending(writer), iter(range(1, 100)), []
 
     def answer(frame: Frame) -> bytes | None:

@@ -84,7 +84,7 @@ def test_a_message_with_another_tag_of_the_same_hash_has_no_span(tmp_path: Path)
 
 
 def test_a_damaged_record_has_no_span(tmp_path: Path) -> None:
-    """Of records as stored, too."""
+    """This is also true of an answer of records as stored."""
     for whole_records in (False, True):
         pulls = Pulls(tmp_path / str(whole_records))
         written = [pulls.built.append("orders", b"x", traced(number)) for number in (1, 2, 3)]

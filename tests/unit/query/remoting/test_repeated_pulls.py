@@ -1,4 +1,4 @@
-"""What is kept of a connection's pulls, and for how many queues."""
+"""The kept parts of a connection's pulls, and the number of queues for which they are kept."""
 
 from __future__ import annotations
 
