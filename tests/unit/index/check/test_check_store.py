@@ -120,6 +120,11 @@ def tear_terms(root: Path) -> None:
     StorePaths(root).terms.write_bytes(b"1 0 boot\nx\n")
 
 
+def tear_terms_without_copy(root: Path) -> None:
+    StorePaths(root).terms.parent.mkdir(parents=True, exist_ok=True)
+    StorePaths(root).terms.write_bytes(b"1 0 boot\nx\n")
+
+
 DAMAGES: list[tuple[str, str, Callable[[Path], object]]] = [
     ("body", "BODY_CRC", flip_in_record(91)),
     ("magic", "MAGIC", flip_in_record(5)),
@@ -159,6 +164,7 @@ DAMAGES: list[tuple[str, str, Callable[[Path], object]]] = [
     ("committed above the log", Reason.CHECKPOINT, commit_too_much),
     ("watermark above the log", Reason.MARKS, mark_too_much),
     ("terms torn", Reason.TERMS, tear_terms),
+    ("terms without a copy torn", Reason.TERMS, tear_terms_without_copy),
     ("numbers behind the log", Reason.NUMBERS, forget_numbers),
 ]
 
