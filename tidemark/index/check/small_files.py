@@ -14,7 +14,7 @@ from tidemark.index.check.findings import Note, Reason, Report, relative
 from tidemark.index.check.queues import QueueKey
 from tidemark.store.checkpoint import Checkpoint
 from tidemark.store.marks import Marks
-from tidemark.store.originals.checked_copy import CopyFault, ValidContent, read_checked
+from tidemark.store.originals.checked_copy import CopyFault, ValidContent, read_checked, read_file
 from tidemark.store.originals.consumer_offsets import SEPARATOR, load_consumer_offsets
 from tidemark.store.originals.next_offsets import NextOffsets, decode_next_offsets
 from tidemark.store.originals.originals import OriginalFile, querys_originals, writers_originals
@@ -101,11 +101,15 @@ def _load_next_offsets(path: Path) -> None:
 
 
 def _check_terms(paths: StorePaths, report: Report) -> None:
-    """Check every line, also of a file without a copy. One read, because a running writer may replace the file."""
-    try:
-        TERMS_FORM.parse(paths.terms.read_bytes())
-    except FileNotFoundError:
+    """Check every line, also of a file without a copy, except one that a crash cut off: readers ignore it.
+
+    The file is read once, because a running writer may replace it.
+    """
+    data = read_file(paths.terms)
+    if data is None:
         return
+    try:
+        TERMS_FORM.parse(data[: data.rfind(b"\n") + 1])
     except ValueError:
         text = "a line is not a term, or the terms are not consecutive"
         report.find(Reason.TERMS, text, path=relative(paths.terms, paths.root))

@@ -120,9 +120,9 @@ def tear_terms(root: Path) -> None:
     StorePaths(root).terms.write_bytes(b"1 0 boot\nx\n")
 
 
-def tear_terms_without_copy(root: Path) -> None:
+def write_terms_without_copy(root: Path, lines: bytes) -> None:
     StorePaths(root).terms.parent.mkdir(parents=True, exist_ok=True)
-    StorePaths(root).terms.write_bytes(b"1 0 boot\nx\n")
+    StorePaths(root).terms.write_bytes(lines)
 
 
 DAMAGES: list[tuple[str, str, Callable[[Path], object]]] = [
@@ -164,7 +164,8 @@ DAMAGES: list[tuple[str, str, Callable[[Path], object]]] = [
     ("committed above the log", Reason.CHECKPOINT, commit_too_much),
     ("watermark above the log", Reason.MARKS, mark_too_much),
     ("terms torn", Reason.TERMS, tear_terms),
-    ("terms without a copy torn", Reason.TERMS, tear_terms_without_copy),
+    ("terms without a copy torn", Reason.TERMS, lambda root: write_terms_without_copy(root, b"1 0 boot\nx\n")),
+    ("terms without a copy with a gap", Reason.TERMS, lambda root: write_terms_without_copy(root, b"1 0 b\n3 0 b\n")),
     ("numbers behind the log", Reason.NUMBERS, forget_numbers),
 ]
 
@@ -186,6 +187,12 @@ def test_each_kind_of_damage_is_found_once(store: Path, reason: str, damage: Cal
     if reason not in (Reason.NUMBERS, Reason.KEY_EXTRA, Reason.CHECKPOINT):
         assert len(found) == 1
     assert all(finding.text and "\n" not in finding.text for finding in found)
+
+
+def test_a_term_that_a_crash_cut_off_is_no_finding(store: Path) -> None:
+    """Readers ignore it."""
+    write_terms_without_copy(store, b"1 0 boot\n2 0")
+    assert check(store).findings == []
 
 
 @pytest.mark.parametrize("is_replaced", [True, False])
