@@ -16,6 +16,7 @@ from typing import Any
 import orjson
 
 from benchmarks.peers.figures import BARE, NO_PEERS, OURS
+from benchmarks.peers.goals import GOALS
 from benchmarks.peers.table import CLIENT_TITLES, cells_of, figure_text, is_of_clients
 from benchmarks.table import number_text
 
@@ -45,15 +46,17 @@ _SECTIONS = {  # prefix of a row's key → section of the page that explains the
 
 
 def results_table(results: list[dict[str, Any]]) -> str:
-    """Return one table with each comparison once, from its largest run, and the machines below it."""
+    """Return one table with each comparison once, in the order of the goals, from its largest run, and the machines."""
+    order = {(goal.key, goal.peer_key): number for number, goal in enumerate(GOALS)}
     best: dict[tuple[str, str], tuple[int, dict[str, Any]]] = {}
     for run in sorted(range(len(results)), key=lambda run: float(results[run]["machine"]["scale"])):
         rows = [row for row in results[run]["rows"] if row["key"] not in _REFERENCES and not is_of_clients(row)]
         best.update({(row["key"], row["peer_key"]): (run + 1, row) for row in rows})
+    ordered = [best[comparison] for comparison in sorted(best, key=order.__getitem__)]
     lines = [
         "| Run | Figure | Tidemark | RocketMQ | Kafka | Ratio | Goal |",
         "|--:|---|--:|--:|--:|--:|---|",
-        *(f"| {' | '.join([str(run), *_short_cells(row)])} |" for run, row in best.values()),
+        *(f"| {' | '.join([str(run), *_short_cells(row)])} |" for run, row in ordered),
         "",
         *_short_machines([result["machine"] for result in results]),
     ]
