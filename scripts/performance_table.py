@@ -46,13 +46,16 @@ _SECTIONS = {  # prefix of a row's key → section of the page that explains the
 
 
 def results_table(results: list[dict[str, Any]]) -> str:
-    """Return one table with each comparison once, in the order of the goals, from its largest run, and the machines."""
+    """Return one table with each comparison once, from its largest run, and the machines below it.
+
+    The comparisons have the order of the goals; those of former goals are last.
+    """
     order = {(goal.key, goal.peer_key): number for number, goal in enumerate(GOALS)}
     best: dict[tuple[str, str], tuple[int, dict[str, Any]]] = {}
     for run in sorted(range(len(results)), key=lambda run: float(results[run]["machine"]["scale"])):
         rows = [row for row in results[run]["rows"] if row["key"] not in _REFERENCES and not is_of_clients(row)]
         best.update({(row["key"], row["peer_key"]): (run + 1, row) for row in rows})
-    ordered = [best[comparison] for comparison in sorted(best, key=order.__getitem__)]
+    ordered = [best[comparison] for comparison in sorted(best, key=lambda each: order.get(each, len(order)))]
     lines = [
         "| Run | Figure | Tidemark | RocketMQ | Kafka | Ratio | Goal |",
         "|--:|---|--:|--:|--:|--:|---|",

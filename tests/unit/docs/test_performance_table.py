@@ -72,6 +72,17 @@ def test_results_have_each_comparison_once_from_its_largest_run() -> None:
     assert lines[8] == "2. scale 0.2; p50 1 ms, p99 2 ms."
 
 
+def test_results_have_the_order_of_the_goals_across_runs() -> None:
+    """A comparison that was added in a later run is beside its relatives; one of a former goal is last."""
+    machine = {"processor": "some", "scale": "1", "pairs": "3", "fdatasync of 4 KiB": "p50 1 ms, p99 2 ms"}
+    runs: list[dict[str, Any]] = [
+        {"machine": machine, "rows": [{**ROW, "key": key, "peer_key": key} for key in keys]}
+        for keys in (["former", "rebuild", "send_single_sync"], ["send_single_async"])
+    ]
+    figures = [line.split("|")[2].split()[0] for line in results_table(runs).splitlines()[2:6]]
+    assert figures == ["send_single_sync", "send_single_async", "rebuild", "former"]
+
+
 def test_runs_of_several_machines_have_a_machine_each() -> None:
     machine = {"processor": "some", "scale": "1", "pairs": "3", "fdatasync of 4 KiB": "p50 1 ms, p99 2 ms"}
     results: list[dict[str, Any]] = [
