@@ -87,6 +87,24 @@ def test_a_malformed_line_is_reported_and_later_lines_are_not_sent(tidemark: Tid
     assert len(tidemark.messages("malformed")) == 2
 
 
+@pytest.mark.parametrize(("signalled", "status"), [(False, ExitStatus.REJECTED), (True, ExitStatus.INTERRUPTED)])
+def test_csv_of_a_pipe_ends_at_a_malformed_row_or_ctrl_c(
+    tidemark: Tidemark, signalled: bool, status: ExitStatus
+) -> None:
+    """It does not wait for the end of the pipe, which stays open."""
+    tidemark.json("topic", "create", "csv-pipe", "--queues", 1)
+    with tidemark.start("produce", "csv-pipe", "--format", "csv") as producer:
+        assert producer.stdin is not None
+        assert producer.stderr is not None
+        producer.stdin.write(b"k,v\n" + (b"" if signalled else b"1\n" * (4 << 20)))  # a block)
+        producer.stdin.flush()
+        if signalled:
+            time.sleep(3)  # until it reads
+            producer.send_signal(signal.SIGINT)
+        assert producer.wait(30) == status
+        assert b"0 messages are acknowledged" in producer.stderr.read()
+
+
 def test_a_row_that_the_writer_refuses_is_reported(tidemark: Tidemark, tmp_path: Path) -> None:
     """The key has a space, in the fourth row of the file."""
     (tmp_path / "t.csv").write_text("id,n\na,1\nb,2\nc d,3\n")
@@ -150,6 +168,7 @@ def test_produce_without_a_writer_names_a_remedy(nowhere: Tidemark) -> None:
         ("csv", b'\xef\xbb\xbfk,v\r\n007,"a\r\nb"\r\n', _CSV, ['{"k":"007","v":"a\\r\\nb"}']),
         ("na", b"k,v\nNA,null\n", _CSV, ['{"k":"NA","v":"null"}']),
         ("header", b"k,v\r\n", _CSV, []),
+        ("no-rows", b"k,v\n\n\n", _CSV, []),
     ],
 )
 def test_produced_values_are_consumed_unchanged(

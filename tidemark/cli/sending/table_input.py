@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
-import io
 import re
 from collections.abc import Iterator
 from typing import Any, BinaryIO
@@ -15,31 +15,52 @@ from pyarrow import csv as arrow_csv
 from tidemark.cli.sending.line_input import FieldNames, TableRows, malformed
 from tidemark.errors import ArgumentIllegalError
 
-_CSV_BLOCK_BYTES = 8 << 20  # longer than any row
+_CSV_BLOCK_BYTES = 8 << 20
 _PARQUET_ROWS = 65_536
+_CSV_FIELD = rb'(?:"(?:[^"]++|"")*+"|(?!"))[^,\r\n]*+'  # after the closing quote, further quotes are text
+_CSV_ROWS = re.compile(rb"(?:(?:%b,)*+%b(?:\r\n|\r(?!\Z)|\n))*+" % (_CSV_FIELD, _CSV_FIELD))
 _ROW_OF_ARROW = re.compile(r"Row #(\d+): (.*)", re.DOTALL)
 
 
-def rows_of_csv(stream: io.BufferedReader[Any], names: FieldNames, *, infer_types: bool) -> Iterator[TableRows]:
-    """Yield the rows below a header. Values are text, unless *infer_types* lets pyarrow detect other types."""
+def rows_of_csv(stream: BinaryIO, names: FieldNames, *, infer_types: bool) -> Iterator[TableRows]:
+    """Yield the rows below a header. Values are text, unless *infer_types* lets pyarrow detect types in the first part.
+
+    pyarrow gets buffers, never the stream: its reader of streams reads ahead in a thread of its own. That thread waits
+    for input that nobody needs after a malformed row, and aborts the process if it still runs when Python ends.
+    """
     header = _csv_header(stream)
     _require_columns(header, names)
-    if not stream.peek(1):
-        return
+    types: Any = None if infer_types else dict.fromkeys(header, pa.string())
     number = 2  # the header is row 1
     try:
-        reader = arrow_csv.open_csv(
-            stream,
-            arrow_csv.ReadOptions(column_names=header, use_threads=False, block_size=_CSV_BLOCK_BYTES),
-            # In a single column, an empty line is an empty value, which is refused as a body.
-            arrow_csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=len(header) > 1),
-            arrow_csv.ConvertOptions(column_types=None if infer_types else dict.fromkeys(header, pa.string())),
-        )
-        for batch in reader:
-            yield TableRows(pa.Table.from_batches([batch]), names, number)
-            number += batch.num_rows
+        for rows in _whole_csv_rows(stream):
+            table = arrow_csv.read_csv(
+                pa.py_buffer(codecs.BOM_UTF8 + rows if rows.startswith(codecs.BOM_UTF8) else rows),  # it removes one
+                arrow_csv.ReadOptions(column_names=header, use_threads=False, block_size=len(rows) + 3),
+                # In a single column, an empty line is an empty value, which is refused as a body.
+                arrow_csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=len(header) > 1),
+                arrow_csv.ConvertOptions(column_types=types),
+            )
+            yield TableRows(table, names, number)
+            types = table.schema
+            number += table.num_rows
     except pa.ArrowInvalid as error:
         raise _csv_fault(error, number) from error
+
+
+def _whole_csv_rows(stream: BinaryIO) -> Iterator[bytes]:
+    """Split the input after the last row that ends in each block. The last part may lack its newline."""
+    rest = b""
+    while block := stream.read(_CSV_BLOCK_BYTES):
+        block = rest + block
+        end = _CSV_ROWS.match(block).end()  # type: ignore[union-attr]  # it matches the empty text too
+        rest = block[end:]
+        if end:
+            yield block[:end]
+        elif len(rest) > _CSV_BLOCK_BYTES:
+            raise pa.ArrowInvalid(f"a row is longer than {_CSV_BLOCK_BYTES} bytes: is a quote never closed?")
+    if rest:
+        yield rest
 
 
 def rows_of_parquet(source: Any, names: FieldNames) -> Iterator[TableRows]:
@@ -69,11 +90,11 @@ def _csv_header(stream: BinaryIO) -> list[str]:
 
 
 def _csv_fault(error: pa.ArrowInvalid, number: int) -> ArgumentIllegalError:
-    """Return the error with its row number; pyarrow counts from 1 below the header. number: used if it gives none."""
+    """Return the error with its row number. number: of the first row of the part, where pyarrow begins to count."""
     told = _ROW_OF_ARROW.search(str(error))
     if told is None:
         return malformed("row", number, f"at or after this row: {error}")
-    return malformed("row", int(told[1]) + 1, told[2])
+    return malformed("row", number + int(told[1]) - 1, told[2])
 
 
 def _require_columns(columns: list[str], names: FieldNames) -> None:

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tidemark.cli.sending import table_input
 from tidemark.cli.sending.line_input import FieldNames
 from tidemark.cli.sending.table_input import rows_of_csv, rows_of_parquet
 from tidemark.errors import ArgumentIllegalError
@@ -29,6 +30,19 @@ def test_csv_values_are_text_unless_types_are_requested() -> None:
     assert _csv(b"id,text\n") == []
 
 
+@pytest.mark.parametrize("value", ['"a,\n""b"', 'a"b', '"a"b"c', "\ufeffa", '""', "a"])
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+def test_rows_are_whole_wherever_a_block_of_the_file_ends(
+    monkeypatch: pytest.MonkeyPatch, value: str, newline: str
+) -> None:
+    """A quote within a value does not begin a quoted value."""
+    given = f"k,v{newline}" + "".join(f"{number},{value}{newline}" for number in range(9)) + f"9,{value}"
+    parsed = value[1:-1].replace('""', '"') if value.endswith('"') else value.replace('"a"b', "ab", 1)
+    for size in range(len(f"9,{value}{newline}".encode()), 40):
+        monkeypatch.setattr(table_input, "_CSV_BLOCK_BYTES", size)
+        assert _csv(given.encode()) == [{"k": str(number), "v": parsed} for number in range(10)]
+
+
 def test_an_empty_line_of_a_single_column_is_an_empty_value() -> None:
     """The line is not skipped: as a body it is refused."""
     assert _csv(b'v\r\na\r\n\r\n""\r\nb\r\n') == [{"v": "a"}, {"v": ""}, {"v": ""}, {"v": "b"}]
@@ -40,6 +54,8 @@ def test_an_empty_line_of_a_single_column_is_an_empty_value() -> None:
         (b"a,b\n1,2\n3\n", 3, "Expected 2 columns, got 1"),
         (b"a,b\n" + b"1,2\n" * 3_000_000 + b"3,4,5\n", 3_000_002, "Expected 2 columns, got 3"),
         (b"a,b\n1,2\n3,\xff\n", 3, "UTF8"),
+        (b'a,b\n1,2\n"3,4\n', 3, "got 1"),
+        (b'a,b\n1,2\n"3,' + b"4\n" * 9_000_000, 3, "longer than 8388608 bytes"),
         (b"", 1, "header is missing"),
         (b"a,a\n1,2\n", 1, "twice"),
         (b"\xff,b\n", 1, "header"),
