@@ -15,10 +15,9 @@ from pyarrow import csv as arrow_csv
 from tidemark.cli.sending.line_input import FieldNames, TableRows, malformed
 from tidemark.errors import ArgumentIllegalError
 
-_CSV_BLOCK_BYTES = 8 << 20
+_CSV_BLOCK_BYTES = 8 << 20  # longer than any row
 _PARQUET_ROWS = 65_536
-_CSV_FIELD = rb'(?:"(?:[^"]++|"")*+"|(?!"))[^,\r\n]*+'  # after the closing quote, further quotes are text
-_CSV_ROWS = re.compile(rb"(?:(?:%b,)*+%b(?:\r\n|\r(?!\Z)|\n))*+" % (_CSV_FIELD, _CSV_FIELD))
+_QUOTED = re.compile(rb'((?<![^,\r\n])"[^"]*(?:""[^"]*)*(?:"(?!")|\Z))')  # a quote within a value is text
 _ROW_OF_ARROW = re.compile(r"Row #(\d+): (.*)", re.DOTALL)
 
 
@@ -53,7 +52,7 @@ def _whole_csv_rows(stream: BinaryIO) -> Iterator[bytes]:
     rest = b""
     while block := stream.read(_CSV_BLOCK_BYTES):
         block = rest + block
-        end = _CSV_ROWS.match(block).end()  # type: ignore[union-attr]  # it matches the empty text too
+        end = _end_of_csv_rows(block)
         rest = block[end:]
         if end:
             yield block[:end]
@@ -61,6 +60,19 @@ def _whole_csv_rows(stream: BinaryIO) -> Iterator[bytes]:
             raise pa.ArrowInvalid(f"a row is longer than {_CSV_BLOCK_BYTES} bytes: is a quote never closed?")
     if rest:
         yield rest
+
+
+def _end_of_csv_rows(block: bytes) -> int:
+    """Return the end of the last whole row in *block*, which begins with a row."""
+    text = block.removesuffix(b"\r")  # it may be half of a newline
+    end = len(text)
+    pieces = _QUOTED.split(text)  # unquoted text and quoted values alternate
+    for number, piece in zip(range(len(pieces) - 1, -1, -1), reversed(pieces), strict=True):
+        newline = -1 if number % 2 else max(piece.rfind(b"\n"), piece.rfind(b"\r"))
+        end -= len(piece)
+        if newline >= 0:
+            return end + newline + 1
+    return 0
 
 
 def rows_of_parquet(source: Any, names: FieldNames) -> Iterator[TableRows]:
