@@ -19,12 +19,13 @@ from demo.compare import compare_topic
 from demo.flights import flights
 from demo.questions import ask
 from demo.screen import CONSOLE, heading
-from tidemark.client import BATCH_QUEUE, Producer, Query
+from tidemark.client import BATCH_QUEUE, Consumer, Producer, Query
 from tidemark.local.local_stack import LocalStack, ServiceDiedError
 
 DATA = Path("data/demo")
 TOPICS: dict[str, dict[str, str]] = {"departures": {}, "departures-batch": BATCH_QUEUE}
 SAMPLES, SAMPLE_RATE = 200, 50.0
+POLL_S = 0.1
 
 
 def main() -> int:
@@ -48,14 +49,41 @@ def main() -> int:
     return 1 if differences else 0
 
 
+def show_first_message(stack: LocalStack) -> None:
+    """Send a message and read it, usually before Spark is up: until then the pipeline's understudy builds."""
+    began = time.perf_counter()
+    with Producer(stack.writer_address) as producer, Consumer("first", url=stack.query_url) as consumer:
+        producer.send("first", b"hello")
+        while not (messages := consumer.poll(timeout_s=1)):
+            stack.check()
+    builder = "Spark" if stack.spark_follows() else "the understudy, while Spark starts"
+    CONSOLE.print(
+        f"first message read after {time.perf_counter() - began:.2f} s: {messages[0].body!r}, indexed by {builder}"
+    )
+
+
+def wait_for_spark(stack: LocalStack) -> None:
+    """Wait until Spark has taken over."""
+    if stack.spark_follows():
+        return
+    began = time.perf_counter()
+    with CONSOLE.status("waiting until Spark has taken over from the understudy"):
+        while not stack.spark_follows():
+            stack.check()
+            time.sleep(POLL_S)
+    CONSOLE.print(f"Spark has taken over from the understudy, after a wait of {time.perf_counter() - began:.1f} s")
+
+
 def run(stack: LocalStack, table: pa.Table) -> list[str]:
     """Run all steps with *table* and return the differences, one line each."""
     differences: list[str] = []
+    show_first_message(stack)
     with Producer(stack.writer_address, timeout_s=60) as producer, Query(stack.query_url) as query:
         heading(f"Appending {table.num_rows:,} flights to each of {len(TOPICS)} topics")
-        sent = {
-            topic: append_flights(producer, query, table, topic, attributes) for topic, attributes in TOPICS.items()
-        }
+        sent = {}
+        for topic, attributes in TOPICS.items():
+            sent[topic] = append_flights(producer, query, table, topic, attributes)
+            wait_for_spark(stack)
         heading("Querying over REST")
         topic = next(iter(TOPICS))
         differences += ask(query, table, topic, sent[topic])

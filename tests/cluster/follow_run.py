@@ -13,6 +13,7 @@ from typing import Any
 
 from tests.cluster.load import SENDERS, Load
 from tests.cluster.onlooker import Onlooker
+from tests.cluster.pauses import Pauses
 from tests.cluster.standalone import Standalone
 from tests.pipeline_runs import index_contents, queue_files
 from tidemark.local.local_stack import PIPELINE, LocalStack
@@ -44,11 +45,13 @@ class FollowRun:
         self.stack = LocalStack(folder / "store", environment=settings)
         self.load = Load(self.stack.writer_address)
         self.onlooker = Onlooker(self.stack.query_url, self.load)
+        self.pauses: Pauses | None = None
 
     def __enter__(self) -> FollowRun:
         self.stack.start()
         self.load.start()
         self.onlooker.start()
+        self.pauses = Pauses(self.stack.data)  # from before Spark's start: until then the understudy builds
         try:
             self.wait_for_epoch()
         except BaseException:
@@ -58,6 +61,8 @@ class FollowRun:
 
     def __exit__(self, *_: object) -> None:
         self.load.stop()
+        if self.pauses is not None:
+            self.pauses.stop()
         try:
             self.onlooker.stop()
         finally:
@@ -69,17 +74,25 @@ class FollowRun:
         self.stack.start_service(PIPELINE)
 
     def epochs(self) -> list[dict[str, Any]]:
-        """Return the pipeline's log events of epochs since its last start."""
-        return events(self.stack.logs / f"{PIPELINE}.log", "epoch_finished")
+        """Return the pipeline's log events of Spark's epochs since its last start."""
+        found = events(self.stack.logs / f"{PIPELINE}.log", "epoch_finished")
+        return [event for event in found if event["engine"] == "spark"]
 
     def wait_for_epoch(self) -> dict[str, Any]:
-        """Return the next epoch that ends."""
+        """Return the next epoch of Spark that ends."""
         known, deadline = len(self.epochs()), time.monotonic() + RECOVERY_S
         while len(epochs := self.epochs()) == known:
             self.stack.check()
             assert time.monotonic() < deadline, self.stack.services[PIPELINE].last_lines()
             time.sleep(_POLL_S)
         return epochs[-1]
+
+    def longest_pause_s(self) -> float:
+        """Return the longest time from committed to visible since the last call or the start."""
+        assert self.pauses is not None, "it runs"
+        longest_s = self.pauses.longest_s
+        self.pauses.begin()
+        return longest_s
 
     def wait_for_append(self) -> None:
         """Wait until a batch is committed that was not yet committed at the call."""

@@ -143,12 +143,16 @@ class Standalone:
             daemon.start()
         self.wait_until_registered()
 
-    def repair(self) -> None:
-        """Start the killed processes, and wait until no application is left."""
+    def repair_processes(self) -> None:
+        """Start the killed processes, and wait until the workers are registered."""
         for daemon in (self.master, *self.workers):
             if not daemon.is_running:
                 daemon.start()
         self.wait_until_registered()
+
+    def repair(self) -> None:
+        """Start the killed processes, and wait until no application is left."""
+        self.repair_processes()
         self._wait_until(lambda status: not status["activeapps"])
 
     def stop(self) -> None:

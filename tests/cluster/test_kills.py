@@ -17,6 +17,8 @@ from tidemark.local.local_stack import PIPELINE
 
 pytestmark = [pytest.mark.spark, pytest.mark.exhaustive, pytest.mark.timeout(900)]
 Tell = Callable[[str], None]
+_LONGEST_PAUSE_S = 1.0
+_WITHOUT_CLUSTER_S = 5.0
 
 
 def test_killed_workers_are_replaced_with_their_executors(run: FollowRun, tell: Tell) -> None:
@@ -41,17 +43,39 @@ def test_a_killed_executor_is_replaced(run: FollowRun, tell: Tell) -> None:
     run.finish()
 
 
-def test_a_killed_driver_is_replaced(run: FollowRun, tell: Tell) -> None:
-    """Its Python process is killed, then its JVM, then both: the tasks end, and the next driver continues."""
-    for victims in ("python", "jvm", "both"):
+def test_a_killed_service_is_replaced(run: FollowRun, tell: Tell) -> None:
+    """Its main process is killed, then all its processes: the tasks end, and the next driver continues."""
+    for only_main in (True, False):
         before = _python_of_executors(run)
         began = time.monotonic()
-        _kill_driver(run, victims)
+        service = run.stack.services[PIPELINE]
+        if only_main:
+            os.kill(service.pid, signal.SIGKILL)
+            service.wait(RECOVERY_S)
+        service.kill()  # ends all its processes; the log belongs to the next one
         run.start_pipeline()
+        run.recover()
         run.wait_for_epoch()
         assert not any(process.is_running() for process in before)
-        run.recover()
-        tell(f"driver killed ({victims}) and started: an epoch of the next one after {time.monotonic() - began:.1f} s")
+        tell(f"service killed and started: an epoch of the next driver after {time.monotonic() - began:.1f} s")
+    run.finish()
+
+
+@pytest.mark.parametrize("victims", ["start", "driver", "jvm", "executors", "cluster"])
+def test_nothing_waits_while_the_understudy_stands_in_for_spark(run: FollowRun, tell: Tell, victims: str) -> None:
+    """The start of Spark, and kill -9 of all processes of a kind; Spark continues by itself."""
+    if victims != "start":
+        run.longest_pause_s()
+        before = len(run.epochs())
+        _kill(run, victims)
+        if victims == "cluster":
+            time.sleep(_WITHOUT_CLUSTER_S)
+            run.cluster.repair_processes()
+        while len(run.epochs()) == before:
+            run.wait_for_epoch()
+    longest_s = run.longest_pause_s()
+    tell(f"{victims}: committed bytes waited at most {longest_s:.2f} s")
+    assert longest_s < _LONGEST_PAUSE_S
     run.finish()
 
 
@@ -69,16 +93,18 @@ def test_the_pipeline_continues_over_a_restart_of_the_master(run: FollowRun, tel
     run.finish()
 
 
-def _kill_driver(run: FollowRun, victims: str) -> None:
-    service = run.stack.services[PIPELINE]
-    if victims == "both":
-        service.kill()
+def _kill(run: FollowRun, victims: str) -> None:
+    if victims == "cluster":
+        for daemon in (run.cluster.master, *run.cluster.workers):
+            daemon.kill()
         return
-    (jvm,) = psutil.Process(service.pid).children()
-    os.kill(service.pid if victims == "python" else jvm.pid, signal.SIGKILL)
-    assert service.wait(RECOVERY_S) == (-signal.SIGKILL if victims == "python" else 1)
-    assert psutil.wait_procs([jvm], timeout=RECOVERY_S) == ([jvm], [])
-    service.kill()  # ends all its processes; the log belongs to the next one
+    if victims == "executors":
+        executors = [executor for worker in run.cluster.workers for executor in worker.executors()]
+        signal_all([part for executor in executors for part in parts_of(executor)], signal.SIGKILL)
+        return
+    sign = {"driver": "spawn_main", "jvm": "SparkSubmit"}[victims]
+    processes = psutil.Process(run.stack.services[PIPELINE].pid).children(recursive=True)
+    signal_all([process for process in processes if sign in " ".join(process.cmdline())], signal.SIGKILL)
 
 
 def _python_of_executors(run: FollowRun) -> list[psutil.Process]:

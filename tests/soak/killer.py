@@ -22,7 +22,9 @@ from tidemark.local.local_stack import PIPELINE, QUERY, WRITER
 
 ALL = (WRITER, PIPELINE, QUERY)
 KILL, PAUSE, TERMINATE = "kill", "pause", "terminate"
-KILL_DRIVER, KILL_JVM, KILL_WORKER, PAUSE_WORKER = "kill driver", "kill jvm", "kill worker", "pause worker"
+KILL_DRIVER, KILL_WORKER, PAUSE_WORKER = "kill driver", "kill worker", "pause worker"
+KILL_SPARK, KILL_JVM, KILL_WORKERS = "kill spark", "kill jvm", "kill workers"
+SURVIVED = (KILL_SPARK, KILL_JVM, KILL_WORKER, KILL_WORKERS)  # by the pipeline, whose understudy builds meanwhile
 
 
 class Card(NamedTuple):
@@ -34,7 +36,7 @@ class Card(NamedTuple):
 
 DECK = (
     *(Card((name,), action) for name in ALL for action in (KILL, PAUSE, TERMINATE)),
-    *(Card((PIPELINE,), action) for action in (KILL_DRIVER, KILL_JVM, KILL_WORKER, KILL_WORKER, PAUSE_WORKER)),
+    *(Card((PIPELINE,), action) for action in (KILL_DRIVER, *SURVIVED, PAUSE_WORKER)),
     *(Card((name,), KILL) for name in (WRITER, WRITER, QUERY)),
     Card((WRITER,), PAUSE),
     *(Card((CONSUMERS,), action) for action in (KILL, KILL, PAUSE, TERMINATE)),
@@ -48,7 +50,6 @@ DECK = (
 )
 _MEAN_GAP_S = 2.0
 _LONGEST_DOWN_S, _LONGEST_PAUSE_S = 1.5, 3.0
-_LONGEST_AFTER_JVM_S = 120.0  # after this time the pipeline should have ended
 _PATIENCE = 0.8  # share of cards that wait for services which have been working for a while
 _LONGEST_PEACE_S = 10.0
 
@@ -63,7 +64,6 @@ class Killer:
         self._deck: list[Card] = []
         self._due: dict[str, float] = {}  # services that are down, and their start times
         self._at_work_since: dict[str, float] = {}
-        self._jvm_killed_at: float | None = None
         self._resting, self._stopping = threading.Event(), threading.Event()
         self.failure: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name="killer")
@@ -99,9 +99,8 @@ class Killer:
         return min(self._choice.expovariate(1 / _MEAN_GAP_S), 3 * _MEAN_GAP_S)
 
     def _revive(self) -> None:
-        """Restart ended services that are due; record spontaneous ends, and services that should have ended."""
+        """Restart ended services that are due; record spontaneous ends."""
         now = time.monotonic()
-        self._end_what_hangs(now)
         for name, member in self._stack.members.items():
             if member.is_running:
                 if name not in self._at_work_since and member.is_at_work:
@@ -116,15 +115,6 @@ class Killer:
             if now >= self._due[name] or self._resting.is_set():
                 del self._due[name]
                 member.start()
-
-    def _end_what_hangs(self, now: float) -> None:
-        """A pipeline whose JVM is gone ends by itself."""
-        member = self._stack.members[PIPELINE]
-        if self._jvm_killed_at is None or not member.is_running:
-            self._jvm_killed_at = None
-        elif now - self._jvm_killed_at > _LONGEST_AFTER_JVM_S:
-            self._note((PIPELINE,), "ended", f"not at all, {_LONGEST_AFTER_JVM_S:.0f} s after its JVM was killed")
-            member.kill_all()
 
     def _draw(self) -> Card:
         """Return the next card with suitable targets: running, and mostly working, not still starting."""
@@ -152,7 +142,9 @@ class Killer:
             TERMINATE: self._terminate,
             PAUSE: self._pause,
             KILL_DRIVER: lambda members: _each(members, Member.kill_driver),
-            KILL_JVM: self._kill_jvm,
+            KILL_SPARK: lambda members: self._kill_parts(members, "spark"),
+            KILL_JVM: lambda members: self._kill_parts(members, "jvm"),
+            KILL_WORKERS: lambda members: self._kill_parts(members, "worker"),
             KILL_WORKER: self._kill_worker,
             PAUSE_WORKER: self._pause_worker,
         }
@@ -172,18 +164,14 @@ class Killer:
         for member in members:
             member.signal_all(signal.SIGCONT)
 
-    def _kill_jvm(self, members: list[Member]) -> None:
+    def _kill_parts(self, members: list[Member], kind: str) -> None:
         for member in members:
-            for process in member.parts("jvm"):
-                member.asked_to_end = True
-                self._jvm_killed_at = time.monotonic()
+            for process in member.parts(kind):
                 _signal(process, signal.SIGKILL)
 
     def _kill_worker(self, members: list[Member]) -> None:
-        """Spark starts the task again, or fails: both are allowed."""
         for member in members:
             if workers := member.parts("worker"):
-                member.asked_to_end = True
                 _signal(self._choice.choice(workers), signal.SIGKILL)
 
     def _pause_worker(self, members: list[Member]) -> None:

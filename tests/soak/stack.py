@@ -77,17 +77,18 @@ class Member:
 
     @property
     def is_at_work(self) -> bool:
-        """Return True if it is running and has logged its start."""
-        return self.is_running and f'"{self.name}_started"'.encode() in self.service.log_path.read_bytes()
+        """Return True if it is running and has logged its start; of the pipeline, that Spark follows."""
+        event = "spark_follows" if self.name == PIPELINE else f"{self.name}_started"
+        return self.is_running and f'"{event}"'.encode() in self.service.log_path.read_bytes()
 
     def processes(self) -> list[psutil.Process]:
         """Return all processes of its latest start: Spark's JVM and Python processes are in groups of their own."""
         return self._of_session(self.service.pid)
 
     def parts(self, kind: str) -> list[psutil.Process]:
-        """Return its JVM (`jvm`), or the JVM's Python processes (`worker`)."""
-        found = [process for process in self.processes() if process.pid != self.service.pid]
-        return [process for process in found if _is_java(process) == (kind == "jvm")]
+        """Return the pipeline's Spark driver (`spark`), its JVM (`jvm`), or the JVM's Python processes (`worker`)."""
+        sign = {"spark": "spawn_main", "jvm": "SparkSubmit", "worker": "spark.daemon"}[kind]
+        return [process for process in self.processes() if sign in _command_line(process)]
 
     def signal_all(self, number: signal.Signals) -> None:
         """Send *number* to all its processes."""
@@ -220,11 +221,11 @@ def _store_of(process: psutil.Process) -> str | None:
         return None
 
 
-def _is_java(process: psutil.Process) -> bool:
+def _command_line(process: psutil.Process) -> str:
     try:
-        return process.name() == "java"
-    except psutil.NoSuchProcess:
-        return False
+        return " ".join(process.cmdline())
+    except psutil.Error:
+        return ""
 
 
 def _free_ports(choice: random.Random) -> Iterable[int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Mapping
 from pathlib import Path
 
 from rich.console import Console
@@ -25,6 +26,7 @@ def serve(
     console: Console,
     small_new_files: bool = True,
     start_timeout_s: float = START_TIMEOUT_S,
+    environment: Mapping[str, str] | None = None,
 ) -> int:
     """Run the services until a signal (return 0), or until one fails to start or ends by itself (return 1).
 
@@ -38,6 +40,7 @@ def serve(
         query_remoting_port=query_remoting_port,
         small_new_files=small_new_files,
         start_timeout_s=start_timeout_s,
+        environment=environment,
     )
     return _run_until_signal(stack, console)
 

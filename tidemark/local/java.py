@@ -9,7 +9,7 @@ import subprocess
 from tidemark.errors import StoreContradictionError
 
 LEAST_VERSION = 17  # required by Spark 4
-REMEDY = "the pipeline needs Java 17 or 21 (a client none): install one, or set JAVA_HOME"
+REMEDY = "Spark needs Java 17 or 21 (a client none): install one, set JAVA_HOME, or set TIDEMARK_PIPELINE=plain"
 _TIMEOUT_S = 20
 
 

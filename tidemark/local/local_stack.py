@@ -30,11 +30,11 @@ from tidemark.tls.credentials import TLS_SCHEME, Credentials
 WRITER, PIPELINE, QUERY, ATTACH = "writer", "pipeline", "query", "attach"
 START_ORDER = (WRITER, PIPELINE, QUERY)
 ATTACHED_ORDER = (ATTACH, QUERY)
-START_TIMEOUT_S = 600.0  # per service: the first start of Spark and compiled loops takes minutes on a busy machine
+START_TIMEOUT_S = 600.0  # per service: the first start compiles loops, which takes minutes on a busy machine
 REPORT_S = 5.0
 STOP_TIMEOUT_S = 30.0  # per service
 _POLL_S = 0.05
-_CHECK_POLL_S = 0.5  # for a check that starts a process
+_CHECK_POLL_S = 0.1  # for a check that starts a process
 
 # A laptop's sizes instead of RocketMQ's, for kinds of files that the store does not have yet; others keep theirs.
 NEW_LOG_SIZES = {"TIDEMARK_COMMIT_LOG_SEGMENT_SIZE_BYTES": str(64 << 20)}
@@ -157,6 +157,11 @@ class LocalStack:
         return f"127.0.0.1:{port}" if port and self.state is None else ""
 
     @property
+    def runs_spark(self) -> bool:
+        """True if the pipeline starts Spark."""
+        return PIPELINE in self._wanted and self._given("TIDEMARK_PIPELINE") != "plain"
+
+    @property
     def _is_tls(self) -> bool:
         return self._given("TIDEMARK_TLS_CERT") is not None
 
@@ -185,17 +190,17 @@ class LocalStack:
         for name, port, what in self._ports():
             if name in self._wanted:
                 require_free_port(port, what)
-        if PIPELINE in self._wanted:
+        if self.runs_spark:
             require_java()
         self._on_wait = on_wait
         self.logs.mkdir(parents=True, exist_ok=True)
         environment = self._settings()
         try:
-            for name in self._wanted:
+            for name in self._wanted:  # together: each waits for what it needs of the others
                 on_step(name)
-                self.start_service(name, environment)
-            if PIPELINE in self._wanted:  # last: Spark takes longest to start, and the others can be used meanwhile
-                self._wait_for(PIPELINE, lambda: _is_healthy(PIPELINE_HEALTHCHECK, environment), poll_s=_CHECK_POLL_S)
+                self._start_process(name, environment)
+            for name in self._wanted:
+                self._wait_until_healthy(name, environment)
         except BaseException:
             self.stop()
             raise
@@ -212,10 +217,19 @@ class LocalStack:
     def start_service(self, name: str, environment: Mapping[str, str] | None = None) -> Service:
         """Start one service, for the first time or again; writer and query accept requests when this returns."""
         settings = self._settings() if environment is None else environment
+        service = self._start_process(name, settings)
+        if name in (WRITER, QUERY):
+            self._wait_until_healthy(name, settings)
+        return service
+
+    def _start_process(self, name: str, environment: Mapping[str, str]) -> Service:
         module, *arguments = _MODULES[name]
         service = self.services[name] = Service(
-            name, [service_module(module), *arguments], settings, self.logs / f"{name}.log"
+            name, [service_module(module), *arguments], environment, self.logs / f"{name}.log"
         )
+        return service
+
+    def _wait_until_healthy(self, name: str, environment: Mapping[str, str]) -> None:
         if name == WRITER:
             ports = [port for service, port, _ in self._ports() if service == WRITER]
             self._wait_for(WRITER, lambda: all(map(_listens, ports)))
@@ -223,7 +237,8 @@ class LocalStack:
             path = "readyz" if ATTACH in self._wanted else "healthz"
             context = self._asking_context()
             self._wait_for(QUERY, lambda: _answers(f"{self.query_url}/{path}", context))
-        return service
+        elif name == PIPELINE:
+            self._wait_for(PIPELINE, lambda: _is_healthy(PIPELINE_HEALTHCHECK, environment), poll_s=_CHECK_POLL_S)
 
     def _settings(self) -> dict[str, str]:
         if self.state is not None:
@@ -282,6 +297,10 @@ class LocalStack:
                 reported = now
                 self._on_wait(name, now - began)
             time.sleep(poll_s)
+
+    def spark_follows(self) -> bool:
+        """Return True if Spark has taken over from the understudy since the pipeline's start, by the pipeline's log."""
+        return b'"event": "spark_follows"' in (self.logs / f"{PIPELINE}.log").read_bytes()
 
     def check(self) -> None:
         """Raise ServiceDiedError if a service has ended by itself."""

@@ -163,6 +163,13 @@ ROWS = (
         PIPELINE,
         "Queues and runs of index files that the scrub found damaged",
     ),
+    MetricRow(
+        "tidemark_pipeline_engine",
+        _G,
+        PIPELINE,
+        "1 if this engine builds shards now: spark (if it is wanted) or understudy",
+        ("engine",),
+    ),
     MetricRow("tidemark_pipeline_waits_for_room", _G, PIPELINE, "1 if the pipeline is paused because the disk is full"),
     # -- query ------------------------------------------------------------------------------------------------------
     MetricRow("rocketmq_messages_out_total", _C, QUERY, "Messages returned by pulls", ("topic",)),

@@ -42,7 +42,7 @@ def _look(data: Path, entries: int) -> _Seen:
     slots = entries // ENTRIES_A_SLOT
     forget_built(data)
     settings = {"TIDEMARK_INDEX_SLOTS": str(slots), "TIDEMARK_INDEX_ENTRIES": str(entries)}
-    index_once(data, *ONCE, "--no-spark", settings=settings)
+    index_once(data, *ONCE, "--pipeline", "plain", settings=settings)
     store, index = StoreReader(data), IndexReader(data / "index", slots=slots, entries=entries)
     for _ in range(2):  # the first round loads each page
         times = [_find(store, index, number) for number in range(_LOOKUPS)]

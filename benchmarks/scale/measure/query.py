@@ -27,7 +27,7 @@ def index(stores: dict[Load, Path]) -> None:
     """Index the stores; call it before `measure`."""
     for data in stores.values():
         forget_built(data)
-        index_once(data, *ONCE, "--no-spark")
+        index_once(data, *ONCE, "--pipeline", "plain")
 
 
 def measure(stores: dict[Load, Path]) -> dict[str, float]:

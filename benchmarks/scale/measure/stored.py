@@ -57,7 +57,7 @@ def make(data: Path, workload: Workload, batches: int, files: sizes.Files) -> No
         ]
         for future in sent:
             require_stored(future.result())
-    index_once(data, *ONCE, "--no-spark", settings=settings)
+    index_once(data, *ONCE, "--pipeline", "plain", settings=settings)
 
 
 def settings_of(files: sizes.Files) -> Mapping[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from pathlib import Path
 from typing import Self
 
@@ -12,6 +13,13 @@ from tidemark.metrics.address import listen_host
 from tidemark.settings.logs import LogLevel, LogLevelSetting
 from tidemark.store.log_folders import LogFolders
 from tidemark.tracing.settings import MessageTraceSettings, Traces
+
+
+class Engine(enum.StrEnum):
+    """What runs the pipeline's tasks."""
+
+    SPARK = "spark"
+    PLAIN = "plain"
 
 
 class PipelineSettings(MessageTraceSettings):
@@ -45,7 +53,9 @@ class PipelineSettings(MessageTraceSettings):
         le=64,
         description="shards of queues, one task each; above 1, the key index has its own task",
     )
-    spark: bool = Field(True, description="run tasks on Spark; false (only with once): local processes, no Java")
+    pipeline: Engine = Field(
+        Engine.SPARK, description="spark: run tasks on Spark; plain: in this service's own process, no Java"
+    )
     spark_master: str = Field("", description="empty: local[n,4], a slot per following task")
     spark_driver_memory_mb: int = Field(512, ge=256, description="heap of the driver, MiB")
     spark_executor_memory_mb: int = Field(
@@ -63,6 +73,12 @@ class PipelineSettings(MessageTraceSettings):
         ge=2_000,
         le=120_000,
         description="on a cluster: an executor without a heartbeat for this long is lost",
+    )
+    spark_restart_pause_ms: int = Field(
+        60_000,
+        ge=1_000,
+        le=3_600_000,
+        description="longest pause before Spark is started again; from 1 s, it doubles with each loss",
     )
     lease_ms: int = Field(
         10_000,
@@ -127,8 +143,6 @@ class PipelineSettings(MessageTraceSettings):
     def _check(self) -> Self:
         self.log_folders(self.store_root)
         listen_host(self.pipeline_metrics_listen)
-        if not self.spark and not self.once:
-            raise ValueError("spark is off without once: following needs Spark; set spark, or set once for a drain")
         return self
 
     def log_folders(self, root: Path) -> LogFolders:
@@ -139,6 +153,11 @@ class PipelineSettings(MessageTraceSettings):
     def traced_messages(self) -> int:
         """Most traced messages that an epoch reports; 0 if traces are off."""
         return 0 if self.once or self.traces is Traces.OFF else self.trace_max_messages
+
+    @property
+    def runs_spark(self) -> bool:
+        """True if Spark runs the tasks."""
+        return self.pipeline is Engine.SPARK
 
     @property
     def is_local(self) -> bool:

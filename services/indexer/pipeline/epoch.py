@@ -38,9 +38,16 @@ def run_epoch(plan: EpochPlan, *, shard: int, follower: int, storage: Storage | 
 
 
 def run_share(
-    plan: EpochPlan, shards: Sequence[int], *, follower: int, storage: Storage | None = None
+    plan: EpochPlan,
+    shards: Sequence[int],
+    *,
+    follower: int,
+    storage: Storage | None = None,
+    hand_over: HandOver | None = None,
 ) -> list[ShardProgress]:
     """Acquire *shards*, follow until the epoch is over, release them, and return the progress of each.
+
+    hand_over: None for one of Spark's followers
 
     Raises:
         StoreContradictionError: this is not the driver's machine.
@@ -50,7 +57,7 @@ def run_share(
     _require_this_machine(plan)
     rows = [ShardProgress(follower, shard) for shard in shards]
     with contextlib.ExitStack() as at_the_end:
-        hand_over = HandOver(plan, shards, follower)
+        hand_over = hand_over or HandOver(plan, shards, follower)
         at_the_end.callback(hand_over.release)
         # Constructed before the locks are acquired: work after that delays messages.
         epoch = _Epoch(plan, storage or DiskStorage(), hand_over, rows)
@@ -58,14 +65,13 @@ def run_share(
         try:
             waited_s = hand_over.acquire()
             began = time.monotonic()
-            if plan.failed_flag.exists():
-                raise FlushFailedError("an earlier sync failed: restart the pipeline", path=str(plan.failed_flag))
+            plan.require_no_failed_sync()
             if not hand_over.is_stopping():
                 epoch.run()
             for progress in rows:
                 progress.waited_s, progress.began_s, progress.held_s = waited_s, began, time.monotonic() - began
-        except FlushFailedError:
-            plan.failed_flag.touch()
+        except FlushFailedError as error:
+            plan.note_failed_sync(str(error))
             raise
     return rows
 

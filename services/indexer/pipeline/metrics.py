@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from prometheus_client.core import Metric
@@ -16,6 +16,7 @@ from tidemark.store.marks import Marks
 
 from .plan import EpochPlan
 from .shards.scrub import Scrub
+from .shards.understudy_hand_over import is_at_work_for_spark, is_stood_in
 
 _SUMS = {  # metric: the column of the rows of progress that it sums
     "tidemark_pipeline_chunks_total": "chunks",
@@ -25,11 +26,12 @@ _SUMS = {  # metric: the column of the rows of progress that it sums
 
 
 class PipelineMetrics(Collector):
-    """Collector in the driver. Both followers report epochs to it, each from its own thread."""
+    """Collector in the service. Every follower reports epochs to it, each from its own thread."""
 
-    def __init__(self, plan: EpochPlan, scrub: Scrub | None = None) -> None:
+    def __init__(self, plan: EpochPlan, scrub: Scrub | None = None, *, runs_spark: bool = True) -> None:
         self.waits_for_room = False
         self._plan = plan
+        self._runs_spark = runs_spark
         self._scrub = scrub
         self._telling = threading.Lock()
         self._epochs = 0
@@ -69,12 +71,25 @@ class PipelineMetrics(Collector):
             ]
         yield from told
         yield number("tidemark_pipeline_waits_for_room", self.waits_for_room)
+        yield numbers("tidemark_pipeline_engine", self._engines())
         if self._scrub is not None:
             yield number("tidemark_pipeline_scrubbed_bytes_total", self._scrub.scrubbed_bytes)
             yield number("tidemark_pipeline_scrub_rounds_total", self._scrub.rounds)
             yield number("tidemark_pipeline_scrub_position_bytes", self._scrub.position)
             yield number("tidemark_pipeline_scrub_damaged_total", self._scrub.damaged_files)
         yield from self._marks()
+
+    def _engines(self) -> list[tuple[tuple[str], float]]:
+        at_work = {"understudy": is_stood_in}
+        if self._runs_spark:
+            at_work["spark"] = is_at_work_for_spark
+        return [((engine,), float(self._any_shard(is_at_work))) for engine, is_at_work in at_work.items()]
+
+    def _any_shard(self, is_at_work: Callable[[EpochPlan, int], bool]) -> bool:
+        try:
+            return any(is_at_work(self._plan, shard) for shard in range(self._plan.all_shards))
+        except FileNotFoundError:  # before the first start
+            return False
 
     def _marks(self) -> Iterator[Metric]:
         """Yield the marks of all shards; nothing for a store that was never indexed."""

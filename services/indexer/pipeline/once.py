@@ -72,8 +72,8 @@ def run_once(settings: PipelineSettings, storage: DiskStorage) -> None:
         if limit is not None:
             drop_above(plan, limit, storage)
         Scrub(plan, settings.scrub_bytes_per_s, storage).scrub_at_a_start()
-        log.info("drain_started", limit=limit, spark=settings.spark)
-        drained = _drain_on_spark(settings, plan) if settings.spark else _drain(settings, plan, local_drain)
+        log.info("drain_started", limit=limit, pipeline=settings.pipeline.value)
+        drained = _drain_on_spark(settings, plan) if settings.runs_spark else _drain(settings, plan, local_drain)
         if was_trusted:
             give_trust_back(plan, storage)
     log.info("drain_finished", **_facts(plan, drained))

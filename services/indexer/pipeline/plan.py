@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from tidemark.errors import FlushFailedError
 from tidemark.format.index_file import DEFAULT_SLOTS, ENTRIES_A_SLOT, file_size, slots_of_size
 from tidemark.index.damaged_files import FileSizes, common_file_size, sizes_below
 from tidemark.index.key_index import index_files
@@ -116,8 +118,25 @@ class EpochPlan:
 
     @property
     def failed_flag(self) -> Path:
-        """Path of the flag of a failed sync: no task runs until a new pipeline has reset to the durable marks."""
+        """Path of the flag of a failed sync: no task runs until a new pipeline has reset to the durable marks.
+
+        It contains the reason if there was room for it.
+        """
         return self.paths.indexer / "sync-failed"
+
+    def note_failed_sync(self, reason: str) -> None:
+        """Create the flag of a failed sync."""
+        if not self.failed_flag.exists():
+            self.failed_flag.touch()
+            with contextlib.suppress(OSError):  # on a full disk it stays empty
+                self.failed_flag.write_text(reason)
+
+    def require_no_failed_sync(self) -> None:
+        """Raise FlushFailedError if a sync failed since the pipeline's start."""
+        with contextlib.suppress(FileNotFoundError):
+            reason = self.failed_flag.read_text() or "no room for the reason"
+            message = f"an earlier sync failed ({reason}): restart the pipeline"
+            raise FlushFailedError(message, path=str(self.failed_flag))
 
     def lock(self, path: Path) -> FolderLock | Lease:
         """Return the lock at *path*: on a cluster a lease, which a hanging holder loses."""
@@ -130,6 +149,10 @@ class EpochPlan:
     def last_sync_path(self, shard: int) -> Path:
         """Return the path of the last-sync lock. Its holder has released the shard and syncs the rest of its work."""
         return self.paths.indexer / f"shard-{shard}.last-sync"
+
+    def understudy_path(self, shard: int) -> Path:
+        """Return the path of the lock that the understudy holds beside the shard's, to be told from Spark's tasks."""
+        return self.paths.indexer / f"shard-{shard}.understudy"
 
     def standby_path(self, shard: int) -> Path:
         """Return the path of the standby lock. Its holder waits for the shard."""

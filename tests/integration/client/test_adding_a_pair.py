@@ -39,7 +39,7 @@ def write_route(path: Path, pairs: dict[str, LocalStack], *names: str) -> None:
 
 def index(pairs: dict[str, LocalStack]) -> None:
     for pair in pairs.values():
-        index_once(pair.data, *ONCE, "--no-spark", settings=SETTINGS)
+        index_once(pair.data, *ONCE, "--pipeline", "plain", settings=SETTINGS)
 
 
 def wait_for_writers(producer: Producer, count: int) -> None:

@@ -97,23 +97,23 @@ def send(stack: LocalStack, count: int, topic: str = "orders") -> int:
     return max(result.end_physical_offset for result in sent)
 
 
-@pytest.mark.parametrize("spark", [True, False])
-def test_once_drains_a_brokers_log_and_exits_0(golden_store: GoldenStore, tmp_path: Path, spark: bool) -> None:
+@pytest.mark.parametrize("pipeline", ["spark", "plain"])
+def test_once_drains_a_brokers_log_and_exits_0(golden_store: GoldenStore, tmp_path: Path, pipeline: str) -> None:
     """Queues and index of the golden store, rebuilt by Spark's tasks or by processes, equal the broker's bytes."""
     root = without_derived(golden_store("mixed/store"), tmp_path / "store")
-    done = run_once(root, **GOLDEN_SETTINGS["mixed/store"], spark=spark)
+    done = run_once(root, **GOLDEN_SETTINGS["mixed/store"], pipeline=pipeline)
     assert done.returncode == 0, done.stderr
-    assert events(done.stderr)["drain_started"]["spark"] is spark
+    assert events(done.stderr)["drain_started"]["pipeline"] == pipeline
     assert queue_files(root) == queue_files(golden_store("mixed/store"))
     assert index_contents(root) == index_contents(golden_store("mixed/store"))
     assert events(done.stderr)["drain_finished"]["records"] == 2414
 
 
-@pytest.mark.parametrize("spark", [True, False])
-def test_a_log_that_contradicts_the_configured_size_ends_the_process(tmp_path: Path, spark: bool) -> None:
+@pytest.mark.parametrize("pipeline", ["spark", "plain"])
+def test_a_log_that_contradicts_the_configured_size_ends_the_process(tmp_path: Path, pipeline: str) -> None:
     """A task's exception becomes the process's: exit status 1, and one event with the reason."""
     write_log(tmp_path / "commitlog", 4096, ({"queue_offset": i} for i in range(9)))
-    done = run_once(tmp_path, commit_log_segment_size_bytes=8192, spark=spark)
+    done = run_once(tmp_path, commit_log_segment_size_bytes=8192, pipeline=pipeline)
     assert done.returncode == 1
     assert "4096 bytes, but the configured file size is 8192" in str(events(done.stderr)["pipeline_failed"]["message"])
 

@@ -1,4 +1,4 @@
-"""The pipeline without its JVM, and over a damaged checkpoint of Spark: real processes."""
+"""The pipeline before Spark is up, without it, and over a damaged checkpoint of it: real processes."""
 
 from __future__ import annotations
 
@@ -32,12 +32,51 @@ def stack(tmp_path: Path) -> Iterator[LocalStack]:
     stack.stop()
 
 
-def jvm_of(pid: int) -> int:
-    """Return the JVM's process id: a child of the pipeline that runs Spark's gateway."""
-    for child in (int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()):
-        if b"SparkSubmit" in Path(f"/proc/{child}/cmdline").read_bytes():
-            return child
-    raise AssertionError("no JVM")
+def children_of(pid: int, command: bytes) -> list[int]:
+    """Return the children of all threads of process *pid* that have *command* in their command line."""
+    threads = Path(f"/proc/{pid}/task").iterdir()
+    children = [int(child) for thread in threads for child in (thread / "children").read_text().split()]
+    return [child for child in children if command in Path(f"/proc/{child}/cmdline").read_bytes()]
+
+
+def driver_of(stack: LocalStack) -> int:
+    """Return the process of Spark's driver."""
+    (driver,) = children_of(stack.services[PIPELINE].pid, b"spawn_main")
+    return driver
+
+
+def jvm_of(stack: LocalStack) -> int:
+    (jvm,) = children_of(driver_of(stack), b"SparkSubmit")
+    return jvm
+
+
+def python_processes_of(stack: LocalStack) -> list[int]:
+    """Return the process that forks Spark's Python workers, and the workers."""
+    (daemon,) = children_of(jvm_of(stack), b"spark.daemon")
+    return [daemon, *children_of(daemon, b"")]
+
+
+def count(stack: LocalStack, event: str) -> int:
+    """Return how often the pipeline has logged *event*."""
+    return stack.services[PIPELINE].log_path.read_text().count(f'"event": "{event}"')
+
+
+def wait_for_event(stack: LocalStack, event: str, times: int) -> None:
+    give_up = time.monotonic() + 150
+    while count(stack, event) < times:
+        assert time.monotonic() < give_up, stack.services[PIPELINE].last_lines()
+        stack.check()
+        time.sleep(0.05)
+
+
+def wait_for_spark(stack: LocalStack, times: int = 1) -> None:
+    """Wait until Spark follows for the given time, and the second follower has had an epoch."""
+    wait_for_event(stack, "spark_follows", times)
+    before = stack.services[PIPELINE].log_path.read_text().count('"follower": 1')
+    give_up = time.monotonic() + 60
+    while stack.services[PIPELINE].log_path.read_text().count('"follower": 1') <= before:
+        assert time.monotonic() < give_up
+        time.sleep(0.05)
 
 
 def checkpoint_files(root: Path) -> list[Path]:
@@ -45,24 +84,57 @@ def checkpoint_files(root: Path) -> list[Path]:
     return [path for path in (StorePaths(root).indexer / "spark").rglob("*") if path.is_file()]
 
 
-def test_a_pipeline_that_loses_its_jvm_exits_and_restarts_with_any_checkpoint(stack: LocalStack) -> None:
-    root = stack.data
-    wait_for_watermark(root, send(stack, 20))
-    give_up = time.monotonic() + 120
-    while len(checkpoint_files(root)) <= len(DAMAGES):  # each query of the pipeline writes its own
-        assert time.monotonic() < give_up, checkpoint_files(root)
-        time.sleep(0.1)
-    pipeline = stack.services[PIPELINE]
-    os.kill(jvm_of(pipeline.pid), signal.SIGKILL)
-    assert pipeline.wait(20) == 1  # five seconds on an idle machine
-    assert any("spark_jvm_lost" in line for line in pipeline.last_lines(100))
-    pipeline.stop(5)  # closes its log
+def test_messages_are_visible_before_spark_is_up(stack: LocalStack) -> None:
+    wait_for_watermark(stack.data, send(stack, 20))
+    assert count(stack, "spark_follows") == 0
+    wait_for_spark(stack)
+    assert count(stack, "understudy_gave_back") == 1
+    wait_for_watermark(stack.data, send(stack, 20))
 
-    files = checkpoint_files(root)
+
+@pytest.mark.parametrize("victim_of", [jvm_of, driver_of])
+def test_the_understudy_builds_until_spark_is_back(stack: LocalStack, victim_of: Callable[[LocalStack], int]) -> None:
+    """Nobody restarts the service. Messages are visible before Spark follows again."""
+    wait_for_spark(stack)
+    os.kill(victim_of(stack), signal.SIGKILL)
+    wait_for_watermark(stack.data, send(stack, 20))
+    assert count(stack, "spark_follows") == 1
+    wait_for_spark(stack, 2)
+    assert count(stack, "spark_lost") == 1
+    wait_for_watermark(stack.data, send(stack, 20))
+    assert stack.services[PIPELINE].stop(30) == 0
+
+
+def test_the_understudy_builds_while_spark_replaces_its_python_processes(stack: LocalStack) -> None:
+    wait_for_spark(stack)
+    for process in python_processes_of(stack):
+        os.kill(process, signal.SIGKILL)
+    wait_for_watermark(stack.data, send(stack, 20))
+    wait_for_event(stack, "understudy_gave_back", 2)
+    assert count(stack, "spark_lost") == 0
+
+
+def test_no_process_survives_a_killed_service(stack: LocalStack) -> None:
+    wait_for_spark(stack)
+    processes = [driver_of(stack), jvm_of(stack), *python_processes_of(stack)]
+    stack.services.pop(PIPELINE).kill()
+    give_up = time.monotonic() + 30
+    while any(Path(f"/proc/{pid}").exists() for pid in processes):
+        assert time.monotonic() < give_up, processes
+        time.sleep(0.05)
+    end = send(stack, 20)
+    stack.start_service(PIPELINE)
+    wait_for_watermark(stack.data, end)
+
+
+def test_spark_starts_over_any_checkpoint(stack: LocalStack) -> None:
+    wait_for_spark(stack)
+    stack.services.pop(PIPELINE).kill()
+    files = checkpoint_files(stack.data)
     assert len(files) >= len(DAMAGES)
     for number, path in enumerate(files):
         DAMAGES[number % len(DAMAGES)](path)
-    end = send(stack, 20)
     stack.start_service(PIPELINE)
-    wait_for_watermark(root, end, timeout_s=150)
+    wait_for_spark(stack)
+    wait_for_watermark(stack.data, send(stack, 20))
     assert stack.services[PIPELINE].stop(30) == 0

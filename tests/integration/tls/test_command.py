@@ -61,7 +61,7 @@ def test_the_command_produces_and_consumes_over_tls(
         "TIDEMARK_TLS_KEY": str(client.key),
     }
     assert tidemark.json("produce", "orders", given="one\ntwo\n")["acknowledged"] == 2
-    drained = run(stack, settings, "services.indexer", "pipeline", "--once", "--no-spark")
+    drained = run(stack, settings, "services.indexer", "pipeline", "--once", "--pipeline", "plain")
     assert drained.returncode == 0, drained.stderr
     assert {message["body"] for message in tidemark.messages("orders", "--from", "earliest")} == {"one", "two"}
     seen = json.loads(tidemark.run("status", "--output", "json").stdout)

@@ -18,7 +18,7 @@ from unittest.mock import patch
 import pytest
 
 from services.indexer.pipeline import local_drain
-from services.indexer.pipeline.config import PipelineSettings
+from services.indexer.pipeline.config import Engine, PipelineSettings
 from services.indexer.pipeline.plan import EpochPlan, make_plan
 from services.indexer.pipeline.shards.shard_builder import ShardProgress
 from tidemark.errors import CorruptStoreError
@@ -26,7 +26,7 @@ from tidemark.errors import CorruptStoreError
 
 def drain(root: Path, task: Callable[[int], ShardProgress]) -> list[dict[str, Any]]:
     """Drain with two tasks, each of which calls *task* with its shard instead of running an epoch."""
-    plan = make_plan(PipelineSettings(store_root=root, once=True, spark=False))
+    plan = make_plan(PipelineSettings(store_root=root, once=True, pipeline=Engine.PLAIN))
     assert plan.all_shards == 2
 
     def run(_: EpochPlan, *, shard: int, follower: int) -> ShardProgress:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from services.indexer.pipeline.config import PipelineSettings
+from services.indexer.pipeline.config import Engine, PipelineSettings
 
 
 def test_environment_names_are_the_promised_ones(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -15,7 +15,7 @@ def test_environment_names_are_the_promised_ones(monkeypatch: pytest.MonkeyPatch
     given = {
         "STORE_ROOT": "/somewhere",
         "ONCE": "true",
-        "SPARK": "false",
+        "PIPELINE": "plain",
         "SHARDS": "3",
         "EPOCH_MS": "500",
         "INDEX_SLOTS": "77",
@@ -26,7 +26,7 @@ def test_environment_names_are_the_promised_ones(monkeypatch: pytest.MonkeyPatch
     for name, value in given.items():
         monkeypatch.setenv(f"TIDEMARK_{name}", value)
     settings = PipelineSettings()
-    assert (str(settings.store_root), settings.once, settings.spark) == ("/somewhere", True, False)
+    assert (str(settings.store_root), settings.once, settings.runs_spark) == ("/somewhere", True, False)
     assert (settings.shards, settings.epoch_ms, settings.index_slots) == (3, 500, 77)
     assert (settings.commit_log_segment_size_bytes, settings.pipeline_metrics_listen) == (8192, "[::1]:99")
     assert settings.traces == "otlp"
@@ -35,7 +35,8 @@ def test_environment_names_are_the_promised_ones(monkeypatch: pytest.MonkeyPatch
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"spark": False},
+        {"pipeline": "flink"},
+        {"spark_restart_pause_ms": 999},
         {"shards": 0},
         {"shards": 65},
         {"epoch_ms": -1},
@@ -57,8 +58,8 @@ def test_wrong_settings_are_refused(wrong: dict[str, object]) -> None:
         PipelineSettings(**wrong)  # type: ignore[arg-type]
 
 
-def test_a_drain_may_run_without_spark() -> None:
-    assert not PipelineSettings(once=True, spark=False).spark
+def test_the_pipeline_may_run_without_spark() -> None:
+    assert not PipelineSettings(pipeline=Engine.PLAIN).runs_spark
 
 
 def test_the_folders_of_the_log_are_below_the_store_unless_absolute(tmp_path: Path) -> None:

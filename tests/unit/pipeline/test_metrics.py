@@ -6,6 +6,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
 from services.indexer.pipeline.config import PipelineSettings
@@ -13,6 +14,7 @@ from services.indexer.pipeline.metrics import PipelineMetrics
 from services.indexer.pipeline.plan import make_plan
 from services.indexer.pipeline.shards.shard_builder import ShardProgress
 from tidemark.metrics.buckets import Buckets
+from tidemark.store.lock import FolderLock
 
 
 def lines(metrics: PipelineMetrics) -> list[str]:
@@ -42,6 +44,31 @@ def test_epochs_add_up(tmp_path: Path) -> None:
         "tidemark_append_visible_seconds_count 2.0",
         "tidemark_pipeline_waits_for_room 0.0",
     } <= set(lines(metrics))
+
+
+@pytest.mark.parametrize(
+    ("runs_spark", "understudy", "expected"),
+    [
+        (True, False, {"understudy": 0, "spark": 1}),
+        (True, True, {"understudy": 1, "spark": 0}),
+        (False, True, {"understudy": 1}),
+    ],
+)
+def test_the_engine_is_the_holder_of_shards(
+    tmp_path: Path, runs_spark: bool, understudy: bool, expected: dict[str, int]
+) -> None:
+    plan = make_plan(PipelineSettings(store_root=tmp_path))
+    metrics = PipelineMetrics(plan, runs_spark=runs_spark)
+    assert 'tidemark_pipeline_engine{engine="understudy"} 0.0' in lines(metrics)  # before the first start
+    plan.paths.indexer.mkdir(parents=True)
+    paths = [plan.lock_path(1), plan.understudy_path(1)] if understudy else [plan.lock_path(1)]
+    held = [FolderLock(path) for path in paths]
+    for lock in held:
+        lock.acquire()
+    told = {line for line in lines(metrics) if line.startswith("tidemark_pipeline_engine{")}
+    assert told == {f'tidemark_pipeline_engine{{engine="{name}"}} {value}.0' for name, value in expected.items()}
+    for lock in held:
+        lock.release()
 
 
 def test_hand_over_time_is_measured_from_stop_to_next_acquire(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from services.indexer.pipeline import once
-from services.indexer.pipeline.config import PipelineSettings
+from services.indexer.pipeline.config import Engine, PipelineSettings
 from services.indexer.pipeline.epoch import run_epoch
 from services.indexer.pipeline.plan import EpochPlan
 from services.indexer.pipeline.spark.scan import scan_planned
@@ -72,7 +72,8 @@ class Store:
         """Run a drain and return the event of its end."""
         with capture_logs() as events:
             once.run_once(
-                PipelineSettings(store_root=self.root, once=True, spark=False, **SETTINGS, **settings), STORAGE
+                PipelineSettings(store_root=self.root, once=True, pipeline=Engine.PLAIN, **SETTINGS, **settings),
+                STORAGE,
             )
         (finished,) = (event for event in events if event["event"] == "drain_finished")
         return finished

@@ -81,7 +81,7 @@ def build_once(paths: StorePaths, sizes: dict[str, int], master: str) -> dict[st
     logs.mkdir(exist_ok=True)
     service = Service(
         "rebuild",
-        [service_module("indexer"), "pipeline", "--once", *([] if master else ["--no-spark"])],
+        [service_module("indexer"), "pipeline", "--once", *([] if master else ["--pipeline", "plain"])],
         {**settings, **_given(), "TIDEMARK_STORE_ROOT": str(paths.root), _MASTER: master, **_TELLING},
         logs / "rebuild.log",
     )

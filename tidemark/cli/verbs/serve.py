@@ -18,6 +18,13 @@ class Profile(enum.StrEnum):
     SERVER = "server"
 
 
+class Pipeline(enum.StrEnum):
+    """What runs the pipeline."""
+
+    SPARK = "spark"
+    PLAIN = "plain"
+
+
 def serve(
     data: Annotated[
         Path, typer.Option(help="The store's directory; created if it is missing.", envvar="TIDEMARK_STORE_ROOT")
@@ -36,6 +43,12 @@ def serve(
             help="File sizes for a new store. laptop: 64 MiB segments and a small index; server: RocketMQ's sizes."
         ),
     ] = Profile.LAPTOP,
+    pipeline: Annotated[
+        Pipeline,
+        typer.Option(
+            help="spark: Spark, once it has started. plain: without Spark and Java.", envvar="TIDEMARK_PIPELINE"
+        ),
+    ] = Pipeline.SPARK,
     start_timeout: Annotated[
         float,
         typer.Option(min=1, help="Seconds for each service to become healthy.", envvar="TIDEMARK_START_TIMEOUT_S"),
@@ -72,6 +85,7 @@ def serve(
             query_remoting_port=query_remoting_port,
             console=Console(),
             small_new_files=is_small,
+            environment={"TIDEMARK_PIPELINE": pipeline.value},
             start_timeout_s=start_timeout,
         )
     )

@@ -19,7 +19,7 @@ from tidemark.store.lock import FolderLock
 
 from ..plan import EpochPlan
 
-_STANDBY_CHECK_S = 0.05
+STANDBY_CHECK_S = 0.05
 _STOP_CHECK_S = 0.02
 
 
@@ -103,7 +103,7 @@ class HandOver:
         now = time.monotonic()
         if self._over or now < self._deadline or now < self._next_check:
             return self._over
-        self._next_check = now + _STANDBY_CHECK_S
+        self._next_check = now + STANDBY_CHECK_S
         if self._standby.try_acquire():
             self._standby.unlock()
             self._over = now >= self._alone_until
@@ -119,7 +119,7 @@ class HandOver:
     @property
     def seconds_left(self) -> float:
         """Seconds until `is_over` can change, at least 0.05."""
-        return max(self._deadline - time.monotonic(), _STANDBY_CHECK_S)
+        return max(self._deadline - time.monotonic(), STANDBY_CHECK_S)
 
     def pass_shards_on(self) -> None:
         """Release the shards so that the successor builds while this task still syncs its own work.
@@ -150,15 +150,16 @@ class HandOver:
 
 def is_followed(plan: EpochPlan, shard: int) -> bool:
     """Return True if a task holds the shard."""
-    return _is_held(plan.lock_path(shard))
+    return is_held(plan.lock_path(shard))
 
 
 def is_at_work(plan: EpochPlan, shard: int) -> bool:
     """Return True if a task holds the shard, or has released it and still syncs."""
-    return is_followed(plan, shard) or _is_held(plan.last_sync_path(shard))
+    return is_followed(plan, shard) or is_held(plan.last_sync_path(shard))
 
 
-def _is_held(path: Path) -> bool:
+def is_held(path: Path) -> bool:
+    """Return True if a task holds the lock or lease at *path*."""
     lock = FolderLock(path)
     try:
         return not lock.try_acquire()

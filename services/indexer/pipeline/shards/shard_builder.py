@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tidemark.errors import FlushFailedError
 from tidemark.index.log_walk import LogPart, LogWalk, nothing_at
 from tidemark.index.rebuild_request import RebuildRequest, at, save_request
 from tidemark.index.scan.scanned_log import ScannedLog
@@ -163,10 +162,7 @@ class ShardBuilder:
             if self._predecessor_is_done:
                 return
             self._hand_over.wait_for_last_sync(self._number)
-            if self._plan.failed_flag.exists():
-                raise FlushFailedError(
-                    "the previous holder's last sync failed: restart the pipeline", path=str(self._plan.failed_flag)
-                )
+            self._plan.require_no_failed_sync()
             durable = self._marks.durable(self._number)
             if durable != self._began_at:
                 with self._lock:

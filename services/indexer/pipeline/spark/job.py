@@ -7,20 +7,20 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
-import structlog
 from pyspark.sql import SparkSession
 
 from tidemark.index.scan.scan_range import RangeProgress
 
 from ..config import PipelineSettings
 from ..epoch import run_epochs
+from ..epoch_reports import EpochListener
 from ..plan import EpochPlan
-from ..shards.shard_builder import ShardProgress, executors_of
+from ..shards.shard_builder import ShardProgress
 from .scan import scan_planned
 
 if TYPE_CHECKING:
@@ -41,14 +41,6 @@ def _schema(row: type[Any]) -> str:
 
 PROGRESS_SCHEMA = _schema(ShardProgress)
 _SCAN_SCHEMA = _schema(RangeProgress)
-
-log = structlog.get_logger()
-
-
-class EpochListener(Protocol):
-    """Receiver of the rows of progress of each ended epoch. Both followers call it, each from its own thread."""
-
-    def epoch_finished(self, rows: Sequence[Mapping[str, Any]]) -> None: ...
 
 
 def make_session(settings: PipelineSettings, plan: EpochPlan) -> SparkSession:
@@ -117,7 +109,7 @@ def python_path() -> str:
 
 
 def start_query(
-    session: SparkSession, plan: EpochPlan, follower: int, checkpoint: Path, listeners: Sequence[EpochListener]
+    session: SparkSession, plan: EpochPlan, follower: int, checkpoint: Path, reports: EpochListener
 ) -> StreamingQuery:
     """Start one of the two follower queries. Its micro-batches are epochs."""
     session.sparkContext.setLocalProperty("spark.scheduler.pool", f"follower-{follower}")
@@ -131,7 +123,7 @@ def start_query(
     return (
         indexed.writeStream.queryName(f"follower-{follower}")
         .option("checkpointLocation", checkpoint.as_uri())
-        .foreachBatch(record_progress(plan, listeners))
+        .foreachBatch(report_progress(plan, reports))
         .start()
     )
 
@@ -195,10 +187,10 @@ def follow(plan: EpochPlan, follower: int) -> Any:
     return tasks
 
 
-def record_progress(plan: EpochPlan, listeners: Sequence[EpochListener]) -> Callable[[DataFrame, int], None]:
-    """Return the function for foreachBatch: it runs an epoch, reports its rows to *listeners*, and logs one event."""
+def report_progress(plan: EpochPlan, reports: EpochListener) -> Callable[[DataFrame, int], None]:
+    """Return the function for foreachBatch: it runs an epoch and reports its rows of progress."""
 
-    def record(frame: DataFrame, epoch: int) -> None:
+    def report(frame: DataFrame, epoch: int) -> None:
         if plan.stop_flag.exists():
             return
         try:
@@ -207,23 +199,6 @@ def record_progress(plan: EpochPlan, listeners: Sequence[EpochListener]) -> Call
             if plan.stop_flag.exists():  # interrupted by the stop: Spark's stack overflows on this exception's text
                 return
             raise
-        for one in listeners:
-            one.epoch_finished(rows)
-        log.info(
-            "epoch_finished",
-            epoch=epoch,
-            follower=rows[0]["follower"],
-            term=max(row["term"] for row in rows),
-            watermark=min(row["end_offset"] for row in rows),
-            records=sum(row["records"] for row in rows if row["shard"] < plan.shards),
-            keys=sum(row["records"] for row in rows if row["shard"] == plan.shards),
-            chunks=sum(row["chunks"] for row in rows),
-            damages=sum(row["damages"] for row in rows),
-            oddities=sum(row["oddities"] for row in rows),
-            expired_files=sum(row["expired_files"] for row in rows),
-            waited_s=round(max(row["waited_s"] for row in rows), 4),
-            held_s=round(max(row["held_s"] for row in rows), 4),
-            executors=executors_of(rows),
-        )
+        reports.epoch_finished(rows)
 
-    return record
+    return report

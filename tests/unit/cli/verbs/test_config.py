@@ -30,12 +30,12 @@ def test_one_service_is_shown_with_its_command_line_options(monkeypatch: pytest.
     monkeypatch.setenv("TIDEMARK_SHARDS", "2")
     monkeypatch.setenv("TIDEMARK_EPOCH_MS", "500")
     shown = CliRunner().invoke(
-        app, ["config", "show", "pipeline", "-o", "json", "--", "--shards", "3", "--no-spark", "--once"]
+        app, ["config", "show", "pipeline", "-o", "json", "--", "--shards", "3", "--pipeline", "plain", "--once"]
     )
     settings = json.loads(shown.stdout)
     assert set(settings) == {"pipeline"}
     assert settings["pipeline"]["TIDEMARK_SHARDS"] == {"value": 3, "source": "command line"}
-    assert settings["pipeline"]["TIDEMARK_SPARK"] == {"value": False, "source": "command line"}
+    assert settings["pipeline"]["TIDEMARK_PIPELINE"] == {"value": "plain", "source": "command line"}
     assert settings["pipeline"]["TIDEMARK_EPOCH_MS"] == {"value": 500, "source": "environment"}
     assert settings["pipeline"]["TIDEMARK_LEASE_MS"]["source"] == "default"
 

@@ -10,7 +10,6 @@ from typing import Any, cast
 import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, Row
-from structlog.testing import capture_logs
 
 from services.indexer.pipeline.plan import EpochPlan
 from services.indexer.pipeline.shards.shard_builder import ShardProgress
@@ -59,11 +58,9 @@ class Receiver:
         self.epochs.append(rows)
 
 
-def record(plan: EpochPlan, frame: Frame, *receivers: Receiver) -> list[Any]:
-    """Run the function for foreachBatch on epoch 7 and return the log events."""
-    with capture_logs() as events:
-        job.record_progress(plan, receivers)(cast(DataFrame, frame), 7)
-    return events
+def report(plan: EpochPlan, frame: Frame, receiver: Receiver) -> None:
+    """Run the function for foreachBatch."""
+    job.report_progress(plan, receiver)(cast(DataFrame, frame), 7)
 
 
 # -- tasks ---------------------------------------------------------------------------------------------------------
@@ -101,29 +98,17 @@ def test_the_package_is_importable_from_the_python_path_of_the_workers() -> None
 # -- the driver ----------------------------------------------------------------------------------------------------
 
 
-def test_an_epoch_is_one_event_over_all_its_shards(plan: EpochPlan) -> None:
-    """Records are those of the queue shards, keys those of the key index, which is the last shard."""
-    queues = ShardProgress(1, 0, end_offset=900, records=7, chunks=2, damages=1, term=4, held_s=1.5, executor="a/1")
-    keys = ShardProgress(1, 1, end_offset=800, records=9, chunks=3, expired_files=2, term=5, held_s=2.5, executor="b/2")
-    (event,) = record(plan, Frame(keys, queues))
-    assert (event["event"], event["epoch"], event["follower"]) == ("epoch_finished", 7, 1)
-    assert (event["watermark"], event["term"]) == (800, 5)
-    assert (event["records"], event["keys"], event["chunks"]) == (7, 9, 5)
-    assert (event["damages"], event["expired_files"], event["held_s"]) == (1, 2, 2.5)
-    assert event["executors"] == ["a/1", "b/2"]
-
-
-def test_every_receiver_gets_the_rows_of_an_epoch(plan: EpochPlan) -> None:
-    metrics, spans = Receiver(), Receiver()
+def test_the_rows_of_an_epoch_are_reported(plan: EpochPlan) -> None:
+    receiver = Receiver()
     row = ShardProgress(0, 0, end_offset=900)
-    record(plan, Frame(row), metrics, spans)
-    assert metrics.epochs == spans.epochs == [[asdict(row)]]
+    report(plan, Frame(row), receiver)
+    assert receiver.epochs == [[asdict(row)]]
 
 
 def test_no_epoch_begins_while_the_pipeline_stops(plan: EpochPlan) -> None:
     plan.stop_flag.touch()
     frame, receiver = Frame(ShardProgress(0, 0)), Receiver()
-    assert record(plan, frame, receiver) == []
+    report(plan, frame, receiver)
     assert not frame.was_run and receiver.epochs == []
 
 
@@ -137,6 +122,6 @@ def test_a_failed_epoch_fails_its_query_unless_the_pipeline_stops(plan: EpochPla
 
     receiver = Receiver()
     with pytest.raises(RuntimeError, match="task failed"):
-        record(plan, Frame(failure=RuntimeError("task failed")), receiver)
-    assert record(plan, Interrupted(), receiver) == []
+        report(plan, Frame(failure=RuntimeError("task failed")), receiver)
+    report(plan, Interrupted(), receiver)
     assert receiver.epochs == []
