@@ -104,7 +104,14 @@ def _kill(run: FollowRun, victims: str) -> None:
         return
     sign = {"driver": "spawn_main", "jvm": "SparkSubmit"}[victims]
     processes = psutil.Process(run.stack.services[PIPELINE].pid).children(recursive=True)
-    signal_all([process for process in processes if sign in " ".join(process.cmdline())], signal.SIGKILL)
+    signal_all([process for process in processes if sign in _command_line(process)], signal.SIGKILL)
+
+
+def _command_line(process: psutil.Process) -> str:
+    try:
+        return " ".join(process.cmdline())
+    except psutil.Error:  # it has ended
+        return ""
 
 
 def _python_of_executors(run: FollowRun) -> list[psutil.Process]:
