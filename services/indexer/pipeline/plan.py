@@ -134,7 +134,7 @@ class EpochPlan:
     def require_no_failed_sync(self) -> None:
         """Raise FlushFailedError if a sync failed since the pipeline's start."""
         with contextlib.suppress(FileNotFoundError):
-            reason = self.failed_flag.read_text() or "no room for the reason"
+            reason = self.failed_flag.read_text() or "No space left on device, also for the reason"
             message = f"an earlier sync failed ({reason}): restart the pipeline"
             raise FlushFailedError(message, path=str(self.failed_flag))
 

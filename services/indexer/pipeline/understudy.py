@@ -48,11 +48,6 @@ class Understudy:
             for number, shards in enumerate(plan.shares)
         ]
 
-    @property
-    def is_at_work(self) -> bool:
-        """True if it holds shards."""
-        return any(self._builds)
-
     def start(self) -> None:
         """Start the threads."""
         for thread in self._threads:

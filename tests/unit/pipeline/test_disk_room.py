@@ -63,3 +63,18 @@ def test_a_stop_ends_the_wait_on_a_disk_that_stays_full(plan: EpochPlan) -> None
 )
 def test_a_full_disk_is_recognised_in_task_and_spark_failures(error: Exception, expected: bool) -> None:
     assert is_disk_full(error) is expected
+
+
+def test_a_failed_sync_whose_reason_could_not_be_written_is_a_full_disk(tmp_path: Path) -> None:
+    """The flag of another reason is none."""
+    plan = make_plan(PipelineSettings(store_root=tmp_path))
+    plan.paths.indexer.mkdir(parents=True)
+    plan.failed_flag.touch()
+    with pytest.raises(FlushFailedError) as full:
+        plan.require_no_failed_sync()
+    assert is_disk_full(full.value)
+    plan.failed_flag.unlink()
+    plan.note_failed_sync("Input/output error")
+    with pytest.raises(FlushFailedError, match="Input/output error") as other:
+        plan.require_no_failed_sync()
+    assert not is_disk_full(other.value)

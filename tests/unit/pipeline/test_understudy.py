@@ -15,7 +15,7 @@ from structlog.testing import capture_logs
 from services.indexer.pipeline.epoch import run_share
 from services.indexer.pipeline.plan import EpochPlan
 from services.indexer.pipeline.prepare import prepare
-from services.indexer.pipeline.shards.understudy_hand_over import UNDERSTUDY, is_at_work_for_spark
+from services.indexer.pipeline.shards.understudy_hand_over import UNDERSTUDY, is_at_work_for_spark, is_stood_in
 from services.indexer.pipeline.understudy import Understudy
 from tests.pipeline_runs import plan_of, until
 from tests.unit.pipeline.keyed_log import SETTINGS, indexed_offsets, write_keyed_log
@@ -78,6 +78,10 @@ class Spark:
         self._plan.stop_flag.unlink()
 
 
+def stood_in(plan: EpochPlan) -> list[bool]:
+    return [is_stood_in(plan, shard) for shard in range(plan.all_shards)]
+
+
 def visible(plan: EpochPlan) -> int:
     marks = Marks.open_read_only(plan.paths.marks)
     try:
@@ -88,9 +92,9 @@ def visible(plan: EpochPlan) -> int:
 
 def test_it_builds_from_the_start(plan: EpochPlan) -> None:
     """All that it built is durable when it has stopped."""
-    with understudy_of(plan) as (understudy, reports):
+    with understudy_of(plan) as (_, reports):
         until(lambda: visible(plan) == plan.limit)
-        assert understudy.is_at_work
+        assert all(stood_in(plan))
     assert len(indexed_offsets(plan.root)) == 30
     assert {(row["shard"], row["follower"]) for row in reports.rows} == {
         (shard, UNDERSTUDY) for shard in range(plan.all_shards)
@@ -102,14 +106,14 @@ def test_it_builds_from_the_start(plan: EpochPlan) -> None:
 
 def test_it_gives_the_shards_to_spark_and_takes_them_back(plan: EpochPlan) -> None:
     """Each is one event. Every message is built once, whoever built it."""
-    with capture_logs() as events, understudy_of(plan) as (understudy, _):
-        until(lambda: all(understudy._builds))
+    with capture_logs() as events, understudy_of(plan):
+        until(lambda: all(stood_in(plan)))
         for _ in range(2):
             spark = Spark(plan)
             until(spark.follows)
-            until(lambda: not understudy.is_at_work)
+            until(lambda: not any(stood_in(plan)))
             spark.end()
-            until(lambda: all(understudy._builds))
+            until(lambda: all(stood_in(plan)))
     assert len(indexed_offsets(plan.root)) == 30
     changes = [event["event"] for event in events if event.get("shards") == plan.shares[0]]
     assert changes == ["understudy_took_over", "understudy_gave_back"] * 2 + ["understudy_took_over"]
@@ -120,9 +124,9 @@ def test_it_leaves_a_free_shard_to_a_task_that_waits(plan: EpochPlan) -> None:
     waiting.acquire()
     with understudy_of(plan) as (understudy, _):
         understudy._stopping.wait(0.5)  # several looks
-        assert not understudy._builds[0]
+        assert not is_stood_in(plan, 0)
         waiting.release()
-        until(lambda: understudy._builds[0])
+        until(lambda: is_stood_in(plan, 0))
 
 
 def test_without_spark_it_reports_its_epochs(plan: EpochPlan) -> None:
@@ -139,4 +143,4 @@ def test_a_failed_sync_of_a_task_of_spark_is_its_failure_too(plan: EpochPlan) ->
         until(lambda: understudy._failure is not None)
         with pytest.raises(FlushFailedError, match="the disk said no"):
             understudy.raise_failure()
-        assert not understudy.is_at_work
+        assert not any(stood_in(plan))

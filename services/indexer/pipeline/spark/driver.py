@@ -85,3 +85,4 @@ def _stop_on_signal(stopping: threading.Event) -> None:
         stopping.set()
 
     signal.signal(signal.SIGTERM, stop)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Spark has set a handler
