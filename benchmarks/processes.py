@@ -9,7 +9,7 @@ import psutil
 
 from tidemark.local.local_stack import LocalStack
 
-JVM, WORKER = "JVM", "Python worker"
+DRIVER, JVM, WORKER = "driver", "JVM", "Python worker"
 
 
 def tree_of(pid: int) -> list[psutil.Process]:
@@ -19,15 +19,22 @@ def tree_of(pid: int) -> list[psutil.Process]:
 
 
 def roles_of(stack: LocalStack) -> dict[str, list[psutil.Process]]:
-    """Return the processes of *stack* by role: a service's name; JVM or Python worker for the pipeline's children."""
+    """Return the processes of *stack* by role: a service's name, or that of the pipeline's Spark process."""
     roles: dict[str, list[psutil.Process]] = {}
     for name, service in stack.services.items():
         root, *children = tree_of(service.pid)
         roles[name] = [root]
         for child in children:
             with contextlib.suppress(psutil.NoSuchProcess):
-                roles.setdefault(JVM if child.name() == "java" else WORKER, []).append(child)
+                roles.setdefault(_role_of(child), []).append(child)
     return roles
+
+
+def _role_of(process: psutil.Process) -> str:
+    """Return the role of a process that the pipeline started."""
+    if process.name() == "java":
+        return JVM
+    return WORKER if any(word.endswith("spark.daemon") for word in process.cmdline()) else DRIVER
 
 
 def resident_bytes(pid: int) -> int:

@@ -22,13 +22,14 @@ def running(
     flush_mode: str = "sync",
     settings: Mapping[str, str] | None = None,
 ) -> Iterator[LocalStack]:
-    """Run *services* (default: all three) on the store at *data*.
+    """Run *services* (default: all three) on the store at *data*; Spark has taken over from the understudy.
 
     Raises ServiceDiedError if a service ended by itself, RuntimeError if one did not stop with exit status 0.
     """
     stack = LocalStack(data, environment=environment(flush_mode, settings), services=services or START_ORDER)
     stack.start()
     try:
+        stack.wait_for_spark()
         yield stack
         stack.check()
     except BaseException:

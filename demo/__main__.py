@@ -25,7 +25,6 @@ from tidemark.local.local_stack import LocalStack, ServiceDiedError
 DATA = Path("data/demo")
 TOPICS: dict[str, dict[str, str]] = {"departures": {}, "departures-batch": BATCH_QUEUE}
 SAMPLES, SAMPLE_RATE = 200, 50.0
-POLL_S = 0.1
 
 
 def main() -> int:
@@ -68,9 +67,7 @@ def wait_for_spark(stack: LocalStack) -> None:
         return
     began = time.perf_counter()
     with CONSOLE.status("waiting until Spark has taken over from the understudy"):
-        while not stack.spark_follows():
-            stack.check()
-            time.sleep(POLL_S)
+        stack.wait_for_spark()
     CONSOLE.print(f"Spark has taken over from the understudy, after a wait of {time.perf_counter() - began:.1f} s")
 
 

@@ -9,7 +9,7 @@ import psutil
 
 from benchmarks.append_to_visible import measure
 from benchmarks.benchmark import Benchmark
-from benchmarks.processes import JVM, WORKER, cpu_s, resident_bytes, roles_of
+from benchmarks.processes import DRIVER, JVM, WORKER, cpu_s, resident_bytes, roles_of
 from benchmarks.report import Result, Row
 from benchmarks.stores import passing_store
 from tidemark.local.local_stack import PIPELINE, QUERY, WRITER, LocalStack
@@ -17,7 +17,7 @@ from tidemark.local.local_stack import PIPELINE, QUERY, WRITER, LocalStack
 IDLE_S = 30.0
 _SETTLE_S = 5.0
 _RATE = 200.0
-_KEYS = {WRITER: "writer", PIPELINE: "pipeline", JVM: "jvm", WORKER: "worker", QUERY: "query"}
+_KEYS = {WRITER: "writer", PIPELINE: "pipeline", DRIVER: "driver", JVM: "jvm", WORKER: "worker", QUERY: "query"}
 _TARGETS = {WRITER: "< 250", QUERY: "< 250"}
 
 
@@ -26,6 +26,7 @@ def _measure(folder: Path, scale: float) -> Result:
         passing_store(folder / "resident") as data,
         LocalStack(data) as stack,
     ):  # with the file sizes of `tidemark serve`
+        stack.wait_for_spark()
         measure(stack.writer_address, stack.query_url, count=int(_RATE * 5), rate=_RATE)
         disk = sum(path.stat().st_blocks * 512 for path in data.rglob("*") if path.is_file())
         time.sleep(_SETTLE_S)

@@ -44,6 +44,7 @@ def followed(tmp_path: Path, cluster: Standalone) -> Path:
     stack = LocalStack(tmp_path / "store", environment=environment, services=(WRITER, PIPELINE))
     rows = pa.table({"body": np.arange(_ROWS).astype("S64"), "key": np.arange(_ROWS).astype("U")})
     with stack, Producer(stack.writer_address) as producer:
+        stack.wait_for_spark()
         sent = producer.send_table(rows, "orders", body="body", key="key")
         wait_for_watermark(stack.data, max(result.end_physical_offset for result in sent.results), _TIMEOUT_S)
         assert stack.stop()[PIPELINE] == 0

@@ -302,6 +302,11 @@ class LocalStack:
         """Return True if Spark has taken over from the understudy since the pipeline's start, by the pipeline's log."""
         return b'"event": "spark_follows"' in (self.logs / f"{PIPELINE}.log").read_bytes()
 
+    def wait_for_spark(self) -> None:
+        """Wait until Spark has taken over from the understudy. No-op without Spark. Raises as `start` does."""
+        if self.runs_spark:
+            self._wait_for(PIPELINE, self.spark_follows, poll_s=_CHECK_POLL_S)
+
     def check(self) -> None:
         """Raise ServiceDiedError if a service has ended by itself."""
         for service in self.services.values():
