@@ -1,8 +1,10 @@
-"""Tests of programs that use Tidemark: real services in a temporary directory, started within seconds.
+"""Tests of programs that use Tidemark (docs/testing.md).
 
-`TidemarkServer` is a context manager; `tidemark_server` is a pytest fixture of it (docs/testing.md).
+`TidemarkServer` runs real services in a temporary directory; `tidemark_server` is a pytest fixture of it. `MemoryLog`
+is a log in memory, with a producer and a consumer that have the client's interface.
 """
 
+from tidemark.testing.memory import MemoryConsumer, MemoryLog, MemoryProducer
 from tidemark.testing.server import TidemarkServer
 
-__all__ = ["TidemarkServer"]
+__all__ = ["MemoryConsumer", "MemoryLog", "MemoryProducer", "TidemarkServer"]

@@ -503,7 +503,7 @@ class Consumer:
         raises GenerationStaleError if a queue among them now belongs to another member: that member reads its
         uncommitted messages again; ValueError without a group
         """
-        self._process.require()
+        self._require_group()
         self._committer.commit(self._reading.cursors, _named(offsets))
         for queue, cursor in self._reading.cursors.items():  # a commit of the program replaces earlier decisions
             if offsets is None or queue in offsets:
@@ -512,9 +512,14 @@ class Consumer:
                     cursor.release_held(below=offsets[queue])
 
     def commit_async(self, offsets: Offsets | None = None) -> Future[None]:
-        """Start a commit of the current positions, and return a future of its completion."""
-        self._process.require()
+        """Start a commit of the current positions, and return a future of its end. ValueError without a group."""
+        self._require_group()
         return self._committer.commit_async(self._reading.cursors, _named(offsets))
+
+    def _require_group(self) -> None:
+        self._process.require()
+        if self._group is None:
+            raise ValueError("a consumer without a group cannot commit: give group")
 
     def _lose(self, cursors: Cursors, *, is_gone: bool) -> None:
         """Finish *cursors*, whose queues move to another member.

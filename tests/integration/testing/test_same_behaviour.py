@@ -1,0 +1,269 @@
+"""MemoryLog behaves as the real services: each test runs over both."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import threading
+import time
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from tidemark.client import Consumer, Message, Producer, ReceivedMessage
+from tidemark.errors import (
+    BatchEmptyError,
+    MessageSizeExceededError,
+    OffsetOutOfRangeError,
+    PropertiesIllegalError,
+    QueueIllegalError,
+    TopicNotFoundError,
+)
+from tidemark.testing import MemoryConsumer, MemoryLog, MemoryProducer, TidemarkServer
+
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
+
+_NUMBERS = itertools.count()
+
+
+class System:
+    """Either system, with a topic of its own."""
+
+    def __init__(self, source: TidemarkServer | MemoryLog) -> None:
+        self._source = source
+        self.topic = f"topic-{next(_NUMBERS)}"
+
+    def producer(self) -> Producer | MemoryProducer:
+        return self._source.producer()
+
+    def consumer(self, **options: Any) -> Consumer | MemoryConsumer:
+        return self._source.consumer(() if "queues" in options else self.topic, **options)
+
+    @property
+    def writer_address(self) -> str | None:
+        return self._source.writer_address if isinstance(self._source, TidemarkServer) else None
+
+    def settle(self) -> None:
+        """Wait until everything sent is visible."""
+        if isinstance(self._source, TidemarkServer):
+            self._source.wait_until_visible()
+
+
+@pytest.fixture(params=["services", "memory"])
+def system(request: pytest.FixtureRequest) -> System:
+    if request.param == "memory":
+        return System(MemoryLog())
+    return System(request.getfixturevalue("tidemark_server"))
+
+
+def read(consumer: Consumer | MemoryConsumer, count: int) -> list[ReceivedMessage]:
+    """Return the next *count* messages, and require that there are no more."""
+    found: list[ReceivedMessage] = []
+    deadline = time.monotonic() + 20
+    while len(found) < count and time.monotonic() < deadline:
+        found += consumer.poll(timeout_s=0.2)
+    assert len(found + consumer.poll(timeout_s=0.1)) == count
+    return found
+
+
+def send_numbers(system: System, count: int, *, queue_id: int = 0) -> None:
+    with system.producer() as producer:
+        producer.send_batch([Message(system.topic, str(number)) for number in range(count)], queue_id=queue_id)
+    system.settle()
+
+
+def fail_after_a_poll(consumer: Consumer | MemoryConsumer) -> None:
+    """Be a program that ends with an exception after it got messages."""
+    with contextlib.suppress(RuntimeError), consumer:
+        while not consumer.poll(timeout_s=1):
+            pass
+        raise RuntimeError("a failed program")
+
+
+def test_a_message_arrives_as_it_was_sent(system: System) -> None:
+    with system.producer() as producer:
+        sent = producer.send(system.topic, "grün", key="k1", keys=["k2"], tag="A", properties={"x": "y"}, flag=7)
+        other = producer.send(system.topic, b"other", key="k1")
+    assert (sent.queue_id, sent.queue_offset, sent.count, sent.duplicate) == (other.queue_id, 0, 1, False)
+    assert other.queue_offset == 1
+    with system.consumer() as consumer:
+        message, _ = read(consumer, 2)
+    assert (message.topic, message.queue_id, message.queue_offset) == (system.topic, sent.queue_id, 0)
+    assert (message.text(), message.tag, message.keys, message.flag) == ("grün", "A", ("k1", "k2"), 7)
+    assert (dict(message.properties), message.message_id) == ({"x": "y"}, sent.message_ids[0])
+    assert message.reconsume_times == 0
+
+
+def test_keys_choose_the_same_queues(system: System) -> None:
+    """The queues are those of String.hashCode; the numbers were computed by hand for four queues."""
+    with system.producer() as producer:
+        assert [producer.send(system.topic, b"x", key=key).queue_id for key in ("a", "b", "ab")] == [
+            97 % 4, 98 % 4, (97 * 31 + 98) % 4,
+        ]  # fmt: skip
+        assert len(producer.queues(system.topic)) == 4
+        chosen = producer.send(system.topic, b"x", selector=lambda queues, message: queues[3])
+        assert chosen.queue_id == 3
+
+
+def test_a_request_id_is_stored_once(system: System) -> None:
+    with system.producer() as producer:
+        first = producer.send(system.topic, b"x", queue_id=1, request_id="r1")
+        second = producer.send(system.topic, b"x", queue_id=1, request_id="r1")
+    assert (second.duplicate, second.queue_offset) == (True, first.queue_offset)
+    system.settle()
+    with system.consumer() as consumer:
+        assert read(consumer, 1)[0].message_id == "r1"
+
+
+@pytest.mark.parametrize(
+    ("body", "options", "error"),
+    [
+        (b"", {}, BatchEmptyError),
+        (bytes((4 << 20) + 1), {}, MessageSizeExceededError),
+        (b"x", {"properties": {"a": "b\x01"}}, PropertiesIllegalError),
+        (b"x", {"key": 5}, TypeError),
+        (b"x", {"colour": "red"}, TypeError),
+        (b"x", {"queue_id": 99}, QueueIllegalError),
+        (5, {}, TypeError),
+    ],
+    ids=["empty", "large", "control", "key", "unknown", "queue", "number"],
+)
+def test_the_same_messages_are_refused(
+    system: System, body: Any, options: dict[str, Any], error: type[Exception]
+) -> None:
+    with system.producer() as producer, pytest.raises(error):
+        producer.send(system.topic, body, **options)
+
+
+def test_tags_and_properties_select(system: System) -> None:
+    with system.producer() as producer:
+        for number, tag in enumerate("ABC"):
+            producer.send(system.topic, str(number), tag=tag, properties={"even": str(number % 2 == 0)})
+    system.settle()
+    with system.consumer(tag=["A", "C"]) as consumer:
+        assert {message.tag for message in read(consumer, 2)} == {"A", "C"}
+    with system.consumer(where={"even": "False"}) as consumer:
+        assert [message.tag for message in read(consumer, 1)] == ["B"]
+    with system.consumer(where=lambda message: message.tag == "C") as consumer:
+        assert [message.tag for message in read(consumer, 1)] == ["C"]
+
+
+def test_a_group_continues_where_it_was(system: System) -> None:
+    """Messages that were handed out before an exception are delivered again."""
+    send_numbers(system, 3)
+    with system.consumer(group="g-" + system.topic) as consumer:
+        assert [message.text() for message in read(consumer, 3)] == ["0", "1", "2"]
+    send_numbers(system, 2)
+    fail_after_a_poll(system.consumer(group="g-" + system.topic))
+    with system.consumer(group="g-" + system.topic) as consumer:
+        assert [message.queue_offset for message in read(consumer, 2)] == [3, 4]
+
+
+def test_the_program_commits(system: System) -> None:
+    send_numbers(system, 5)
+    queue = (system.topic, 0)
+    with system.consumer(group="c-" + system.topic, auto_commit=False) as consumer:
+        read(consumer, 5)
+        consumer.commit({queue: 2})
+        consumer.commit_async({queue: 3}).result(10)
+    with system.consumer(group="c-" + system.topic, auto_commit=False) as consumer:
+        assert [message.queue_offset for message in read(consumer, 2)] == [3, 4]
+        assert consumer.position(queue) == 5
+        consumer.commit()
+    with system.consumer(group="c-" + system.topic) as consumer:
+        assert consumer.poll(timeout_s=0.5) == []
+    with system.consumer() as alone, pytest.raises(ValueError, match="group"):
+        alone.commit()
+
+
+def test_positions_move(system: System) -> None:
+    send_numbers(system, 4)
+    queue = (system.topic, 0)
+    with system.consumer(queues=[queue], start=1) as consumer:
+        assert [message.queue_offset for message in read(consumer, 3)] == [1, 2, 3]
+        assert {tuple(one) for one in consumer.assignment} == {queue}
+        for place, first in (("earliest", 0), (2, 2), (datetime.now(UTC) - timedelta(hours=1), 0)):
+            consumer.seek(queue, place)  # type: ignore[arg-type]
+            assert consumer.lag() == {queue: 4 - first}
+            assert read(consumer, 4 - first)[0].queue_offset == first
+        consumer.seek_all("latest")
+        assert consumer.poll(timeout_s=0.3) == []
+        with pytest.raises(KeyError):
+            consumer.seek((system.topic, 1), 0)
+        consumer.seek(queue, 40)
+        with pytest.raises(OffsetOutOfRangeError):
+            read(consumer, 1)
+
+
+def test_a_paused_queue_hands_out_nothing(system: System) -> None:
+    send_numbers(system, 1, queue_id=0)
+    send_numbers(system, 1, queue_id=1)
+    queues = [(system.topic, 0), (system.topic, 1)]
+    with system.consumer(queues=queues) as consumer:
+        consumer.poll(timeout_s=0, max_messages=0)  # knows its queues from here on
+        consumer.pause(queues[0])
+        assert [message.queue_id for message in read(consumer, 1)] == [1]
+        consumer.resume(queues[0])
+        assert [message.queue_id for message in read(consumer, 1)] == [0]
+
+
+def test_latest_begins_with_the_next_message(system: System) -> None:
+    send_numbers(system, 2)
+    with system.consumer(start="latest") as consumer:
+        assert consumer.poll(timeout_s=0.3) == []
+        send_numbers(system, 1)
+        assert [message.queue_offset for message in read(consumer, 1)] == [2]
+
+
+def test_a_waiting_poll_gets_a_message_of_another_thread(system: System) -> None:
+    send_numbers(system, 1)
+    with system.consumer(start="latest") as consumer:
+        consumer.poll(timeout_s=0.2)
+        sender = threading.Timer(0.3, send_numbers, args=(system, 1))
+        sender.start()
+        assert len(consumer.poll(timeout_s=20)) == 1
+        sender.join()
+
+
+def test_two_members_of_a_group_share_the_queues(system: System) -> None:
+    for queue_id in range(4):
+        send_numbers(system, 1, queue_id=queue_id)
+    options = {"group": "m-" + system.topic}
+    with system.consumer(**options) as first, system.consumer(**options) as second:
+        found: list[list[int]] = [[], []]
+        deadline = time.monotonic() + 20
+        while not (len(first.assignment) == len(second.assignment) == 2) and time.monotonic() < deadline:
+            for seen, member in zip(found, (first, second), strict=True):
+                seen += [message.queue_id for message in member.poll(timeout_s=0.1)]
+        assert len(first.assignment) == len(second.assignment) == 2
+        assert not first.assignment & second.assignment
+
+
+def test_a_missing_topic_is_an_error(system: System) -> None:
+    with system.consumer() as consumer, pytest.raises(TopicNotFoundError):
+        consumer.poll(timeout_s=0.2)
+
+
+def test_a_handler_that_fails_is_called_again(system: System) -> None:
+    """In memory at once, by the services after a delay."""
+    send_numbers(system, 2)
+    calls: list[str] = []
+    stop = threading.Event()
+
+    def handle(message: ReceivedMessage) -> None:
+        calls.append(message.text())
+        if len(calls) == 3:
+            stop.set()
+        if calls.count("1") == 1 and message.text() == "1":
+            raise RuntimeError("the first attempt")
+
+    with system.consumer(group="h-" + system.topic) as consumer:
+        consumer.consume(
+            handle,
+            first_delay_level=1,
+            writer=system.writer_address,
+            on_error=lambda message, error: None,
+            stop=stop,
+        )
+    assert sorted(calls) == ["0", "1", "1"]
