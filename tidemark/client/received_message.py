@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import binascii
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 import orjson
@@ -90,6 +91,17 @@ class ReceivedMessage:
     def queue(self) -> TopicQueue:
         """Return the queue that the message was read from."""
         return TopicQueue(self.topic, self.queue_id)
+
+    @property
+    def key(self) -> str | None:
+        """Return the first key, which has chosen the queue; None without keys."""
+        return self.keys[0] if self.keys else None
+
+    @property
+    def stored_at(self) -> datetime:
+        """Return the time at which the writer stored the message, in UTC, to the millisecond."""
+        seconds, milliseconds = divmod(self.store_timestamp_ms, 1000)
+        return datetime.fromtimestamp(seconds, UTC).replace(microsecond=milliseconds * 1000)
 
     def text(self) -> str:
         """Return the body as text; raise UnicodeDecodeError if it is not UTF-8."""

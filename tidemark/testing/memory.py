@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, Self, Unpack
 from tidemark.client import Message, MessageQueue, ReceivedMessage, SendResult, SendStatus, TopicQueue
 from tidemark.client.consumer.consumer import Offsets, Where
 from tidemark.client.consumer.start_offsets import Place
+from tidemark.client.json_body import json_body
 from tidemark.client.producer.batch_rules import require_batch
 from tidemark.client.producer.send_options import (
     PlaceOptions,
@@ -170,6 +171,10 @@ class MemoryProducer:
         """Send one message; see `Producer.send`."""
         require_send_options(options, call="send")
         return self._send([message_of(message, body, options)], options)
+
+    def send_json(self, topic: str, value: object, **options: Unpack[SendOptions]) -> SendResult:
+        """Send *value* as JSON; see `Producer.send_json`."""
+        return self.send(topic, json_body(value), **options)
 
     def send_async(
         self, message: Message | str, body: bytes | str | None = None, **options: Unpack[SendOptions]

@@ -6,7 +6,7 @@ import contextlib
 import itertools
 import threading
 import time
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -93,6 +93,17 @@ def test_a_message_arrives_as_it_was_sent(system: System) -> None:
     assert (message.text(), message.tag, message.keys, message.flag) == ("grün", "A", ("k1", "k2"), 7)
     assert (dict(message.properties), message.message_id) == ({"x": "y"}, sent.message_ids[0])
     assert message.reconsume_times == 0
+
+
+def test_a_value_arrives_as_json(system: System) -> None:
+    before = datetime.now(UTC) - timedelta(seconds=1)
+    with system.producer() as producer:
+        producer.send_json(system.topic, {"price": 1.5, "of": [date(2026, 1, 2), None]}, key="k")
+    with system.consumer() as consumer:
+        (message,) = read(consumer, 1)
+    assert message.json() == {"price": 1.5, "of": ["2026-01-02", None]}
+    assert message.key == "k"
+    assert before < message.stored_at < datetime.now(UTC) + timedelta(seconds=1)
 
 
 def test_keys_choose_the_same_queues(system: System) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Unpack
 
+from tidemark.client.json_body import json_body
 from tidemark.client.message import Message
 from tidemark.client.producer.producer import Producer
 from tidemark.client.producer.producer_options import ProducerOptions
@@ -52,6 +53,10 @@ class AsyncProducer:
         return await self._answer(
             one.topic, len(one.body), lambda reader: self.producer._send(one, options, reader=reader)
         )
+
+    async def send_json(self, topic: str, value: object, **options: Unpack[SendOptions]) -> SendResult:
+        """Send *value* as JSON; see `Producer.send_json`."""
+        return await self.send(topic, json_body(value), **options)
 
     async def send_oneway(
         self, message: Message | str, body: bytes | str | None = None, **options: Unpack[SendOptions]

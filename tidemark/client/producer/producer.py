@@ -8,6 +8,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
+from tidemark.client.json_body import json_body
 from tidemark.client.message import Message
 from tidemark.client.message_queue import MessageQueue
 from tidemark.client.own_process import OwnProcess
@@ -176,6 +177,13 @@ class Producer:
             if result is not None:
                 return result
         return self._send_and_wait(one, options)
+
+    def send_json(self, topic: str, value: object, **options: Unpack[SendOptions]) -> SendResult:
+        """Send *value* as JSON, as `send` sends a body. Consumers call `message.json()`.
+
+        value: dicts, lists, texts, numbers; also dataclasses, times, UUIDs, enums and pydantic's models; or TypeError
+        """
+        return self.send(topic, json_body(value), **options)
 
     def _send_and_wait(self, message: Message, options: SendOptions) -> SendResult:
         return self._result(self._send(message, options, reader=AnswerReader.CALLER), 1)
