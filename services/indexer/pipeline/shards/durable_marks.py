@@ -42,7 +42,7 @@ class DurableMarks:
         self._asked = threading.Event()
         self._ending = False
         self._abandoned = False
-        self._caught_up = threading.Event()
+        self._requests = self._answered = 0  # calls of `ask`, and how many of them a sync has answered
         self._failure: BaseException | None = None
         self._thread: threading.Thread | None = None
 
@@ -57,16 +57,14 @@ class DurableMarks:
             self._wait_for_predecessor()
             is_last = False
             while not is_last:
-                asked = self._asked.wait(self._interval_s)
-                self._asked.clear()
-                is_last = self._ending  # read before the sync, so that the last sync covers everything built
+                self._asked.wait(self._interval_s)
+                self._asked.clear()  # before the reads, so that no request is lost
+                is_last, requests = self._ending, self._requests  # before the sync, which covers everything built
                 if not self._abandoned:
                     self._sync()
-                if asked:
-                    self._caught_up.set()
+                self._answered = requests
         except BaseException as error:
             self._failure = error
-            self._caught_up.set()
 
     def _sync(self) -> None:
         with self._lock:
@@ -86,14 +84,13 @@ class DurableMarks:
 
     def ask(self) -> None:
         """Start a sync now, so that little is left to sync in `stop`."""
-        self._caught_up.clear()
+        self._requests += 1
         self._asked.set()
 
     def has_caught_up(self) -> bool:
         """Return True if the sync that `ask` started is done. Raises the thread's failure."""
-        is_done = self._caught_up.is_set()
         self.raise_failure()
-        return is_done
+        return self._answered == self._requests
 
     def abandon(self) -> None:
         """End the thread without another move of the mark: the follower has failed, perhaps during a sync."""
