@@ -80,7 +80,7 @@ class Understudy:
             self._plan, shards, self._stopping, yields=self._yields, on_change=partial(self._change, number, shards)
         )
         rows = run_share(self._plan, shards, follower=UNDERSTUDY, storage=self._storage, hand_over=hand_over)
-        if not self._builds[number]:
+        if not hand_over.was_acquired:
             return
         for row in rows:
             row.executor = f"{socket.gethostname()}/{os.getpid()}"

@@ -21,6 +21,8 @@ class UnderstudyHandOver(HandOver):
     stopping   set when the service stops; unlike Spark's tasks, the understudy ignores the stop flag
     yields     False if no Spark runs: then nobody waits for the shards
     on_change  called with True when the shards are acquired, with False when another task has them
+
+    was_acquired  True once the shards were acquired
     """
 
     def __init__(
@@ -34,6 +36,7 @@ class UnderstudyHandOver(HandOver):
     ) -> None:
         super().__init__(plan, shards, UNDERSTUDY)
         self._asked_to_stop = stopping
+        self.was_acquired = False
         self._yields = yields
         self._on_change = on_change
         self._standby_path = plan.standby_path(shards[0])
@@ -61,6 +64,7 @@ class UnderstudyHandOver(HandOver):
             return False
         for lock in self._stands_in:
             lock.acquire()
+        self.was_acquired = True
         self._on_change(True)
         return True
 
@@ -90,6 +94,7 @@ class UnderstudyHandOver(HandOver):
         if self._last_sync:
             for lock in self._stands_in:
                 lock.unlock()
+            self._on_change(False)
 
     def release(self) -> None:
         """Release all locks. Nothing is left to sync."""
