@@ -4,7 +4,9 @@
 is a log in memory, with a producer and a consumer that have the client's interface.
 """
 
-from tidemark.testing.memory import MemoryConsumer, MemoryLog, MemoryProducer
+from tidemark.testing.memory_consumer import MemoryConsumer
+from tidemark.testing.memory_log import MemoryLog
+from tidemark.testing.memory_producer import MemoryProducer
 from tidemark.testing.server import TidemarkServer
 
 __all__ = ["MemoryConsumer", "MemoryLog", "MemoryProducer", "TidemarkServer"]

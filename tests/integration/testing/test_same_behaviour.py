@@ -251,6 +251,38 @@ def test_two_members_of_a_group_share_the_queues(system: System) -> None:
         assert not first.assignment & second.assignment
 
 
+def test_a_function_that_raises_loses_no_message(system: System) -> None:
+    """The messages before are handed out first."""
+    send_numbers(system, 3)
+    broken = [True]
+
+    def wanted(message: ReceivedMessage) -> bool:
+        if broken[0] and message.text() == "1":
+            raise LookupError("a fault of the program")
+        return True
+
+    with system.consumer(where=wanted) as consumer:
+        assert [message.text() for message in consumer.poll(timeout_s=20)] == ["0"]
+        with pytest.raises(LookupError):
+            consumer.poll(timeout_s=20)
+        broken[0] = False
+        assert [message.text() for message in read(consumer, 2)] == ["1", "2"]
+
+
+def test_a_new_member_does_not_read_what_was_handed_out(system: System) -> None:
+    """Its queues move to it with the messages that the others have confirmed."""
+    for queue_id in range(4):
+        send_numbers(system, 1, queue_id=queue_id)
+    options = {"group": "n-" + system.topic}
+    with system.consumer(**options) as first:
+        read(first, 4)
+        with system.consumer(**options) as second:
+            deadline = time.monotonic() + 20
+            while len(second.assignment) != 2 and time.monotonic() < deadline:
+                assert first.poll(timeout_s=0.1) == second.poll(timeout_s=0.1) == []
+            assert len(second.assignment) == 2
+
+
 def test_a_missing_topic_is_an_error(system: System) -> None:
     with system.consumer() as consumer, pytest.raises(TopicNotFoundError):
         consumer.poll(timeout_s=0.2)

@@ -1,0 +1,26 @@
+"""MemoryLog: topics in memory, with a producer and a consumer that have the client's interface. For unit tests.
+
+It checks messages as the client does, chooses queues as the client does, and keeps order, offsets, groups and commits.
+It has no network, so nothing ever fails or is late; delayed messages arrive at once. Test those with a TidemarkServer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from tidemark.testing.memory_consumer import MemoryConsumer
+from tidemark.testing.memory_producer import MemoryProducer
+from tidemark.testing.memory_topics import MemoryTopics
+
+
+class MemoryLog(MemoryTopics):
+    """Topics in memory, with producers and consumers. queues: of a topic that a send creates."""
+
+    def producer(self) -> MemoryProducer:
+        """Return a producer."""
+        return MemoryProducer(self)
+
+    def consumer(self, topics: str | Iterable[str] = (), **options: Any) -> MemoryConsumer:
+        """Return a consumer; *options* are MemoryConsumer's."""
+        return MemoryConsumer(self, topics, **options)
