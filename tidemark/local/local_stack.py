@@ -22,6 +22,7 @@ from pathlib import Path
 from tidemark.errors import StoreClosedError, StoreContradictionError, UnavailableError
 from tidemark.local.child_service import Service
 from tidemark.local.java import require_java
+from tidemark.settings.engine import Engine
 from tidemark.settings.registry import service_module
 from tidemark.store.log_folders import LogFolders
 from tidemark.store.paths import StorePaths
@@ -159,7 +160,7 @@ class LocalStack:
     @property
     def runs_spark(self) -> bool:
         """True if the pipeline starts Spark."""
-        return PIPELINE in self._wanted and self._given("TIDEMARK_PIPELINE") != "plain"
+        return PIPELINE in self._wanted and self._given("TIDEMARK_PIPELINE") != Engine.PLAIN
 
     @property
     def _is_tls(self) -> bool:
@@ -196,7 +197,7 @@ class LocalStack:
         self.logs.mkdir(parents=True, exist_ok=True)
         environment = self._settings()
         try:
-            for name in self._wanted:  # together: each waits for what it needs of the others
+            for name in self._wanted:  # all at once, because each of them waits until it can read what it needs
                 on_step(name)
                 self._start_process(name, environment)
             for name in self._wanted:

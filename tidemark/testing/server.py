@@ -11,6 +11,7 @@ from typing import Any, Self
 from tidemark.client import Consumer, Producer, Query
 from tidemark.errors import UnavailableError
 from tidemark.local.local_stack import LocalStack
+from tidemark.settings.engine import Engine
 
 _POLL_S = 0.01
 
@@ -32,7 +33,7 @@ class TidemarkServer:
         self._folder = tempfile.TemporaryDirectory(prefix="tidemark-") if data is None else None
         self.stack = LocalStack(
             Path(self._folder.name) / "store" if self._folder is not None else data or Path(),
-            environment={"TIDEMARK_PIPELINE": "plain", **(settings or {})},
+            environment={"TIDEMARK_PIPELINE": Engine.PLAIN, **(settings or {})},
         )
 
     @property

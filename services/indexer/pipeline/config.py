@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import enum
 from pathlib import Path
 from typing import Self
 
@@ -10,16 +9,10 @@ from pydantic import Field, model_validator
 from pydantic_settings import SettingsConfigDict
 
 from tidemark.metrics.address import listen_host
+from tidemark.settings.engine import Engine
 from tidemark.settings.logs import LogLevel, LogLevelSetting
 from tidemark.store.log_folders import LogFolders
 from tidemark.tracing.settings import MessageTraceSettings, Traces
-
-
-class Engine(enum.StrEnum):
-    """What runs the pipeline's tasks."""
-
-    SPARK = "spark"
-    PLAIN = "plain"
 
 
 class PipelineSettings(MessageTraceSettings):

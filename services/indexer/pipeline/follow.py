@@ -25,7 +25,6 @@ from .plan import EpochPlan
 from .prepare import prepare
 from .shards.scrub import Scrub
 from .spark.driver_process import DriverProcess
-from .spark.failures import last_line
 from .understudy import Understudy
 
 if TYPE_CHECKING:
@@ -39,31 +38,20 @@ log = structlog.get_logger()
 def follow(settings: PipelineSettings, plan: EpochPlan, storage: Storage) -> None:
     """Run the understudy and Spark until a signal or a failure; wait for free space while the disk is full."""
     stopping = threading.Event()
-    _stop_on_signal(stopping)
     scrub = Scrub(plan, settings.scrub_bytes_per_s, storage)
     metrics = PipelineMetrics(plan, scrub, runs_spark=settings.runs_spark)
     tracing = open_tracing(settings, "pipeline")
     listeners: list[EpochListener] = [metrics]
     if tracing is not None:
         listeners.append(_index_spans(tracing))
-    registry = make_registry()
-    registry.register(metrics)
-    listener = listen(settings.pipeline_metrics_listen, registry, setting="TIDEMARK_PIPELINE_METRICS_LISTEN")
-    if listener is not None:
-        log.info("metrics_served", port=listener.server_port)
+    _serve_metrics(settings, metrics)
     shutil.rmtree(plan.scan_folder, ignore_errors=True)  # left by a killed drain; followers read the log
     prepare(plan, storage)
+    warm_up()
+    _stop_on_signal(stopping)  # only now: the steps before cannot be interrupted, so a signal ends the process
     scrub.start()
     try:
-        while True:
-            try:
-                _run_engines(settings, plan, storage, stopping, EpochReports(plan, listeners))
-                break
-            except Exception as error:
-                if not is_disk_full(error):
-                    raise
-                metrics.waits_for_room = True
-                log.error("pipeline_waits_for_room", message=last_line(str(error)), store_root=str(plan.root))
+        while not _run_engines(settings, plan, storage, stopping, metrics, EpochReports(plan, listeners)):
             if not wait_for_room(plan, storage, stopping):
                 break
             prepare(plan, storage)
@@ -74,6 +62,14 @@ def follow(settings: PipelineSettings, plan: EpochPlan, storage: Storage) -> Non
         if tracing is not None:
             tracing.close()
     log.info("pipeline_stopped")
+
+
+def _serve_metrics(settings: PipelineSettings, metrics: PipelineMetrics) -> None:
+    registry = make_registry()
+    registry.register(metrics)
+    listener = listen(settings.pipeline_metrics_listen, registry, setting="TIDEMARK_PIPELINE_METRICS_LISTEN")
+    if listener is not None:
+        log.info("metrics_served", port=listener.server_port)
 
 
 def _stop_on_signal(stopping: threading.Event) -> None:
@@ -95,15 +91,15 @@ def _run_engines(
     plan: EpochPlan,
     storage: Storage,
     stopping: threading.Event,
+    metrics: PipelineMetrics,
     reports: EpochListener,
-) -> None:
-    """Run the understudy, and Spark if it is wanted, until *stopping* is set. No task runs after the return.
+) -> bool:
+    """Run the understudy, and Spark if it is wanted. No task runs after the return.
 
-    Spark is started again when it is lost. A failure of the store ends both, because the understudy meets it too: its
-    exception is raised.
+    Return True once *stopping* is set, False when the disk is full. Spark is started again when it is lost. Another
+    failure of the store ends both, because the understudy meets it too: its exception is raised.
     """
     with contextlib.ExitStack() as engines:
-        warm_up()
         understudy = Understudy(plan, storage, reports, yields=settings.runs_spark)
         understudy.start()
         engines.callback(understudy.stop)
@@ -113,4 +109,12 @@ def _run_engines(
             driver.start()
             engines.callback(driver.stop)
         while not stopping.wait(_LOOK_S):
-            understudy.raise_failure()
+            try:
+                understudy.raise_failure()
+            except Exception as error:
+                if not is_disk_full(error):
+                    raise
+                metrics.waits_for_room = True
+                log.error("pipeline_waits_for_room", message=str(error), store_root=str(plan.root))
+                return False
+    return True

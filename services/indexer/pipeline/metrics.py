@@ -16,7 +16,7 @@ from tidemark.store.marks import Marks
 
 from .plan import EpochPlan
 from .shards.scrub import Scrub
-from .shards.understudy_hand_over import is_at_work_for_spark, is_stood_in
+from .shards.understudy_hand_over import is_followed_by_spark, is_stood_in
 
 _SUMS = {  # metric: the column of the rows of progress that it sums
     "tidemark_pipeline_chunks_total": "chunks",
@@ -80,14 +80,14 @@ class PipelineMetrics(Collector):
         yield from self._marks()
 
     def _engines(self) -> list[tuple[tuple[str], float]]:
-        at_work = {"understudy": is_stood_in}
+        builders = {"understudy": is_stood_in}
         if self._runs_spark:
-            at_work["spark"] = is_at_work_for_spark
-        return [((engine,), float(self._any_shard(is_at_work))) for engine, is_at_work in at_work.items()]
+            builders["spark"] = is_followed_by_spark
+        return [((engine,), float(self._any_shard(builds))) for engine, builds in builders.items()]
 
-    def _any_shard(self, is_at_work: Callable[[EpochPlan, int], bool]) -> bool:
+    def _any_shard(self, builds: Callable[[EpochPlan, int], bool]) -> bool:
         try:
-            return any(is_at_work(self._plan, shard) for shard in range(self._plan.all_shards))
+            return any(builds(self._plan, shard) for shard in range(self._plan.all_shards))
         except FileNotFoundError:  # before the first start
             return False
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import threading
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -125,11 +126,14 @@ class EpochPlan:
         return self.paths.indexer / "sync-failed"
 
     def note_failed_sync(self, reason: str) -> None:
-        """Create the flag of a failed sync."""
-        if not self.failed_flag.exists():
-            self.failed_flag.touch()
-            with contextlib.suppress(OSError):  # on a full disk it stays empty
-                self.failed_flag.write_text(reason)
+        """Create the flag of a failed sync, unless it exists. Its reason is complete when it appears."""
+        if self.failed_flag.exists():
+            return
+        made = self.failed_flag.with_name(f"{self.failed_flag.name}.{os.getpid()}.{threading.get_ident()}")
+        made.touch()
+        with contextlib.suppress(OSError):  # on a full disk it stays empty
+            made.write_text(reason)
+        made.replace(self.failed_flag)
 
     def require_no_failed_sync(self) -> None:
         """Raise FlushFailedError if a sync failed since the pipeline's start."""
@@ -151,7 +155,7 @@ class EpochPlan:
         return self.paths.indexer / f"shard-{shard}.last-sync"
 
     def understudy_path(self, shard: int) -> Path:
-        """Return the path of the lock that the understudy holds beside the shard's, to be told from Spark's tasks."""
+        """Return the path of the understudy's lock, held together with the shard's, never by Spark's tasks."""
         return self.paths.indexer / f"shard-{shard}.understudy"
 
     def standby_path(self, shard: int) -> Path:

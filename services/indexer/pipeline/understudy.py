@@ -8,7 +8,6 @@ shards back as soon as a task of Spark waits for them. Without Spark (TIDEMARK_P
 from __future__ import annotations
 
 import os
-import socket
 import threading
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -21,6 +20,7 @@ from tidemark.store.storage import Storage
 from .epoch import run_share
 from .epoch_reports import EpochListener
 from .plan import EpochPlan
+from .shards.shard_builder import executor_name
 from .shards.understudy_hand_over import UNDERSTUDY, UnderstudyHandOver
 
 _DRAIN_PAUSE_S = 0.1
@@ -80,10 +80,10 @@ class Understudy:
             self._plan, shards, self._stopping, yields=self._yields, on_change=partial(self._change, number, shards)
         )
         rows = run_share(self._plan, shards, follower=UNDERSTUDY, storage=self._storage, hand_over=hand_over)
-        if not hand_over.was_acquired:
+        if not rows[0].stopped_s:  # the service stopped before the shards were free
             return
         for row in rows:
-            row.executor = f"{socket.gethostname()}/{os.getpid()}"
+            row.executor = executor_name(os.getpid())
         self._reports.epoch_finished([asdict(row) for row in rows])
 
     def _change(self, number: int, shards: Sequence[int], builds: bool) -> None:

@@ -94,7 +94,7 @@ def test_messages_are_visible_before_spark_is_up(stack: LocalStack) -> None:
 
 @pytest.mark.parametrize("victim_of", [jvm_of, driver_of])
 def test_the_understudy_builds_until_spark_is_back(stack: LocalStack, victim_of: Callable[[LocalStack], int]) -> None:
-    """Nobody restarts the service. Messages are visible before Spark follows again."""
+    """The service keeps running. Messages are visible before Spark follows again."""
     wait_for_spark(stack)
     os.kill(victim_of(stack), signal.SIGKILL)
     wait_for_watermark(stack.data, send(stack, 20))

@@ -289,7 +289,7 @@ def test_a_missing_topic_is_an_error(system: System) -> None:
 
 
 def test_a_handler_that_fails_is_called_again(system: System) -> None:
-    """In memory at once, by the services after a delay."""
+    """MemoryLog calls it at once, the services after a delay."""
     send_numbers(system, 2)
     calls: list[str] = []
     stop = threading.Event()

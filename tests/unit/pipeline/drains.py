@@ -18,10 +18,11 @@ from unittest.mock import patch
 import pytest
 
 from services.indexer.pipeline import local_drain
-from services.indexer.pipeline.config import Engine, PipelineSettings
+from services.indexer.pipeline.config import PipelineSettings
 from services.indexer.pipeline.plan import EpochPlan, make_plan
 from services.indexer.pipeline.shards.shard_builder import ShardProgress
 from tidemark.errors import CorruptStoreError
+from tidemark.settings.engine import Engine
 
 
 def drain(root: Path, task: Callable[[int], ShardProgress]) -> list[dict[str, Any]]:

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from services.indexer.pipeline.config import Engine, PipelineSettings
+from services.indexer.pipeline.config import PipelineSettings
+from tidemark.settings.engine import Engine
 
 
 def test_environment_names_are_the_promised_ones(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from services.indexer.pipeline import once
-from services.indexer.pipeline.config import Engine, PipelineSettings
+from services.indexer.pipeline.config import PipelineSettings
 from services.indexer.pipeline.epoch import run_epoch
 from services.indexer.pipeline.plan import EpochPlan
 from services.indexer.pipeline.spark.scan import scan_planned
@@ -19,6 +19,7 @@ from tests.builders import Placed, properties, record_bytes, write_log
 from tests.pipeline_runs import index_contents, queue_files
 from tests.unit.pipeline.keyed_log import FIRST_MS, LOG_FILE, SETTINGS, STEP_MS, indexed_offsets, write_keyed_log
 from tidemark.index.scan.scan_range import RangeProgress
+from tidemark.settings.engine import Engine
 from tidemark.store.checkpoint import Checkpoint, Field
 from tidemark.store.lock import StoreLock
 from tidemark.store.originals.terms import begin_term

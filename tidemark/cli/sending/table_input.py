@@ -24,8 +24,8 @@ _ROW_OF_ARROW = re.compile(r"Row #(\d+): (.*)", re.DOTALL)
 def rows_of_csv(stream: BinaryIO, names: FieldNames, *, infer_types: bool) -> Iterator[TableRows]:
     """Yield the rows below a header. Values are text, unless *infer_types* lets pyarrow detect types in the first part.
 
-    pyarrow gets buffers, never the stream: its reader of streams reads ahead in a thread of its own. That thread waits
-    for input that nobody needs after a malformed row, and aborts the process if it still runs when Python ends.
+    pyarrow gets buffers, never the stream: its reader of streams reads ahead in a thread of its own. That thread still
+    waits for input after a malformed row, and aborts the process if it still runs when Python ends.
     """
     header = _csv_header(stream)
     _require_columns(header, names)

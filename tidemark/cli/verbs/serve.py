@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from tidemark.settings.engine import Engine
+
 EXAMPLE = "Example: tidemark serve --data ./data"
 
 
@@ -16,13 +18,6 @@ class Profile(enum.StrEnum):
 
     LAPTOP = "laptop"
     SERVER = "server"
-
-
-class Pipeline(enum.StrEnum):
-    """What runs the pipeline."""
-
-    SPARK = "spark"
-    PLAIN = "plain"
 
 
 def serve(
@@ -44,11 +39,11 @@ def serve(
         ),
     ] = Profile.LAPTOP,
     pipeline: Annotated[
-        Pipeline,
+        Engine,
         typer.Option(
             help="spark: Spark, once it has started. plain: without Spark and Java.", envvar="TIDEMARK_PIPELINE"
         ),
-    ] = Pipeline.SPARK,
+    ] = Engine.SPARK,
     start_timeout: Annotated[
         float,
         typer.Option(min=1, help="Seconds for each service to become healthy.", envvar="TIDEMARK_START_TIMEOUT_S"),

@@ -69,9 +69,8 @@ class NamedQueues:
         """Do nothing: no other member waits for the queues."""
 
     def commit(self, offsets: Mapping[TopicQueue, int]) -> None:
-        """Commit *offsets*, all or none; raise ValueError without a group."""
-        if self._group is None:
-            raise ValueError("a consumer without a group cannot commit: give group")
+        """Commit *offsets*, all or none. Needs a group."""
+        assert self._group is not None, "the consumer refuses a commit without a group"
         commit_as_administrator(self._query, self._group, offsets.items())
 
     def close(self) -> None:

@@ -28,9 +28,9 @@ from .rebuilding import request_path, take_request
 from .shard import Shard
 
 
-def executor_name() -> str:
-    """Return the executor of this task: its host and the process that forks the executor's tasks."""
-    return f"{socket.gethostname()}/{os.getppid()}"
+def executor_name(pid: int | None = None) -> str:
+    """Return the executor of this task: its host and the process *pid*; None: the one that forked this process."""
+    return f"{socket.gethostname()}/{pid or os.getppid()}"
 
 
 _NO_END = (1 << 63) - 1  # greater than every physical offset

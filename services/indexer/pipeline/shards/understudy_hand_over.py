@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from tidemark.store.lock import FolderLock
 
 from ..plan import EpochPlan
-from .hand_over import STANDBY_CHECK_S, HandOver, is_at_work, is_held
+from .hand_over import STANDBY_CHECK_S, HandOver, is_at_work, is_followed, is_held
 
 UNDERSTUDY = 2  # its number in rows of progress; Spark's followers are 0 and 1
 _LOOK_S = 0.1
@@ -19,10 +19,8 @@ class UnderstudyHandOver(HandOver):
     """The understudy's locks on the shards of one task.
 
     stopping   set when the service stops; unlike Spark's tasks, the understudy ignores the stop flag
-    yields     False if no Spark runs: then nobody waits for the shards
+    yields     False if no Spark runs: then no other task waits for the shards
     on_change  called with True when the shards are acquired, with False when another task has them
-
-    was_acquired  True once the shards were acquired
     """
 
     def __init__(
@@ -36,17 +34,19 @@ class UnderstudyHandOver(HandOver):
     ) -> None:
         super().__init__(plan, shards, UNDERSTUDY)
         self._asked_to_stop = stopping
-        self.was_acquired = False
         self._yields = yields
         self._on_change = on_change
         self._standby_path = plan.standby_path(shards[0])
         self._stands_in = [FolderLock(plan.understudy_path(shard)) for shard in shards]
 
     def acquire(self) -> float:
-        """Wait until the shards are free and nobody waits for them, or until the service stops; return the wait."""
+        """Wait until the shards are free and awaited by no other task, or until the service stops; return the wait."""
         began = time.monotonic()
+        refusals = 0
         while not self._asked_to_stop.is_set() and not self._try_acquire():
-            self._on_change(False)
+            refusals += 1
+            if refusals > 1:  # the first one may come from `is_held`, which takes a free lock for a moment
+                self._on_change(False)
             self._asked_to_stop.wait(_LOOK_S)
         now = time.monotonic()
         self._deadline = now + self._plan.epoch_ms / 1000
@@ -64,7 +64,6 @@ class UnderstudyHandOver(HandOver):
             return False
         for lock in self._stands_in:
             lock.acquire()
-        self.was_acquired = True
         self._on_change(True)
         return True
 
@@ -108,6 +107,11 @@ def is_stood_in(plan: EpochPlan, shard: int) -> bool:
     return is_held(plan.understudy_path(shard))
 
 
+def is_followed_by_spark(plan: EpochPlan, shard: int) -> bool:
+    """Return True if a task of Spark holds the shard."""
+    return is_followed(plan, shard) and not is_stood_in(plan, shard)
+
+
 def is_at_work_for_spark(plan: EpochPlan, shard: int) -> bool:
-    """Return True if a task of Spark holds the shard, or has released it and still syncs."""
+    """Return True if a task of Spark holds the shard, or a task has released it and still syncs."""
     return is_at_work(plan, shard) and not is_stood_in(plan, shard)

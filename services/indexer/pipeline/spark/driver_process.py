@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import multiprocessing
 import signal
 import threading
 import time
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
+from typing import Any
 
 import structlog
 
@@ -57,19 +57,30 @@ class DriverProcess:
     def _run(self) -> None:
         longest_s = self._settings.spark_restart_pause_ms / 1000
         pause_s = _FIRST_PAUSE_S
-        while (service := self._start()) is not None:
+        while True:
             began = time.monotonic()
-            self._pass_reports_on(service)
-            assert self._process is not None
-            self._process.join()
+            lost = self._run_driver()
             if self._stopping.is_set():
                 return
             if time.monotonic() - began > longest_s:
                 pause_s = _FIRST_PAUSE_S
             pause_s = min(pause_s, longest_s)
-            log.error("spark_lost", exit_status=self._process.exitcode, next_start_s=pause_s)
+            log.error("spark_lost", **lost, next_start_s=pause_s)
             self._stopping.wait(pause_s)
             pause_s *= 2
+
+    def _run_driver(self) -> dict[str, Any]:
+        """Start the driver, and return the facts of its end."""
+        try:
+            service = self._start()
+        except OSError as error:  # no memory for a process, or a failed disk
+            return {"error": str(error)}
+        if service is None:
+            return {}
+        self._pass_reports_on(service)
+        assert self._process is not None
+        self._process.join()
+        return {"exit_status": self._process.exitcode}
 
     def _start(self) -> Connection | None:
         """Start the driver and return the connection on which it reports; None if the service stops."""
@@ -90,6 +101,10 @@ class DriverProcess:
 
     def _pass_reports_on(self, service: Connection) -> None:
         """Pass the driver's reports on until it ends."""
-        with contextlib.suppress(EOFError, OSError), service:
+        with service:
             while True:
-                self._reports.epoch_finished(service.recv())
+                try:
+                    rows = service.recv()
+                except (EOFError, OSError):
+                    return
+                self._reports.epoch_finished(rows)

@@ -13,7 +13,7 @@ import structlog
 from ..config import PipelineSettings
 from ..epoch_reports import EpochListener
 from ..plan import EpochPlan
-from ..shards.understudy_hand_over import is_at_work_for_spark
+from ..shards.understudy_hand_over import is_at_work_for_spark, is_followed_by_spark
 from . import job
 from .driver_priority import step_back
 from .spark_checkpoint import new_checkpoint
@@ -75,7 +75,7 @@ def _wait_until_followed(plan: EpochPlan, query: StreamingQuery, stopping: threa
     """
     deadline = time.monotonic() + timeout_s
     while not stopping.is_set() and not _has_ended([query]):
-        if all(is_at_work_for_spark(plan, shard) for shard in range(plan.all_shards)):
+        if all(is_followed_by_spark(plan, shard) for shard in range(plan.all_shards)):
             return
         if time.monotonic() > deadline:
             raise TimeoutError(f"not every shard is followed after {timeout_s} s (start_timeout_s)")

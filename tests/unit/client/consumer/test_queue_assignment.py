@@ -77,11 +77,6 @@ def test_a_commit_of_named_queues_percent_encodes_the_group() -> None:
     assert service.puts == [("/v1/groups/a%2Fb/offsets", {"offsets": offsets})]
 
 
-def test_a_commit_without_a_group_is_refused() -> None:
-    with pytest.raises(ValueError, match="without a group"):
-        named(Service(), ORDERS).commit({ORDERS: 4})
-
-
 def test_all_queues_of_all_topics_are_assigned_without_offsets() -> None:
     queues = all_queues(Service(orders=[0, 1], users=[0]), "users", "orders")
     assert queues.assignment().offsets == {ORDERS: None, OTHER: None, TopicQueue("users", 0): None}

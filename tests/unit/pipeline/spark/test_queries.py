@@ -72,6 +72,20 @@ def test_the_second_query_starts_when_every_shard_is_held(plan: EpochPlan) -> No
         lock.release()
 
 
+def test_the_understudys_shards_do_not_count(plan: EpochPlan) -> None:
+    """Neither while it holds them, nor while it syncs what it built: the first query's tasks may not have them yet."""
+    shards = range(plan.all_shards)
+    held = [FolderLock(path(shard)) for path in (plan.lock_path, plan.understudy_path) for shard in shards]
+    syncing = [FolderLock(plan.last_sync_path(shard)) for shard in shards]
+    for locks in (held, syncing):
+        for lock in locks:
+            lock.acquire()
+        with pytest.raises(TimeoutError):
+            wait(plan, timeout_s=0.1)
+        for lock in locks:
+            lock.release()
+
+
 def test_shards_that_are_never_held_are_an_error_after_the_timeout(plan: EpochPlan) -> None:
     with pytest.raises(TimeoutError, match="start_timeout_s"):
         wait(plan, timeout_s=0.01)
