@@ -75,7 +75,7 @@ class Daemon:
 
     def processes(self) -> list[psutil.Process]:
         """Return its process and all processes that it has started, including orphaned ones."""
-        return [process for process in psutil.process_iter() if _session_of(process) == self.pid]
+        return [process for process in psutil.process_iter() if session_of(process) == self.pid]
 
     def kill(self) -> None:
         """Kill all its processes with SIGKILL at once: for the others, its host is gone."""
@@ -173,11 +173,11 @@ class Standalone:
         self.stop()
 
     def status(self) -> dict[str, Any] | None:
-        """Return the master's report of workers and applications; None while it does not answer."""
+        """Return the master's report of workers and applications; None while it has none."""
         try:
             with urllib.request.urlopen(f"http://{_HOST}:{self._ui_port}/json/", timeout=5) as answer:
                 found: dict[str, Any] = json.load(answer)
-        except OSError:
+        except (OSError, json.JSONDecodeError):  # a starting master answers with a page before the report exists
             return None
         return found
 
@@ -230,7 +230,8 @@ def _is_executor(process: psutil.Process) -> bool:
         return False
 
 
-def _session_of(process: psutil.Process) -> int | None:
+def session_of(process: psutil.Process) -> int | None:
+    """Return the id of its session, the pid of the daemon that has started it; None if it has ended."""
     try:
         return None if process.status() == psutil.STATUS_ZOMBIE else os.getsid(process.pid)
     except (OSError, psutil.Error):
