@@ -10,37 +10,52 @@ RUN useradd --uid 10001 --create-home --shell /usr/sbin/nologin tidemark \
         /data /data/store /data/store/config /data/store/commitlog /data/store/consumequeue \
         /data/store/batchconsumequeue /data/store/index /data/store/tidemark \
         /data/store/tidemark/writer /data/store/tidemark/indexer /data/store/tidemark/query \
-        /var/cache/tidemark /tls
+        /tls
 ENV PATH=/opt/venv/bin:$PATH \
     PYTHONUNBUFFERED=1 \
-    TIDEMARK_STORE_ROOT=/data/store \
-    NUMBA_CACHE_DIR=/var/cache/tidemark
+    TIDEMARK_STORE_ROOT=/data/store
 WORKDIR /app
 
-# Packages: per image the part of requirements.lock that its extra needs, hashes checked.
+# Packages: per image the part of requirements.lock that its extra needs, hashes checked; without pip, and without numba,
+# because the loops come compiled.
 FROM base AS packages
-RUN python -m venv /opt/venv
+RUN python -m venv --without-pip /opt/venv
 COPY pyproject.toml requirements.lock ./
 COPY scripts/lock_for.py scripts/
+ENV PIP_DISABLE_PIP_VERSION_CHECK=1
 
 FROM packages AS writer-packages
-RUN python scripts/lock_for.py writer > writer.lock && pip install --no-cache-dir --require-hashes -r writer.lock
+RUN python scripts/lock_for.py writer numba > writer.lock \
+    && /usr/local/bin/pip --python /opt/venv/bin/python install --no-cache-dir --require-hashes -r writer.lock
 
 FROM packages AS indexer-packages
-RUN python scripts/lock_for.py indexer > indexer.lock && pip install --no-cache-dir --require-hashes -r indexer.lock
+RUN python scripts/lock_for.py indexer numba > indexer.lock \
+    && /usr/local/bin/pip --python /opt/venv/bin/python install --no-cache-dir --require-hashes -r indexer.lock
 
 FROM packages AS query-packages
-RUN python scripts/lock_for.py query > query.lock && pip install --no-cache-dir --require-hashes -r query.lock
+RUN python scripts/lock_for.py query numba > query.lock \
+    && /usr/local/bin/pip --python /opt/venv/bin/python install --no-cache-dir --require-hashes -r query.lock
 
-# The images: the loops are compiled at build time (again at run time only where the processor is another).
+# The loops, for any processor of this architecture. Python's headers: there in the official images, else Debian's.
+FROM packages AS loops
+RUN apt-get update \
+    && apt-get install -y --no-install-recommends g++ libc6-dev \
+    && { [ -e "$(python -c 'import sysconfig; print(sysconfig.get_path("include"))')/Python.h" ] \
+         || apt-get install -y --no-install-recommends libpython3.11-dev; } \
+    && rm -rf /var/lib/apt/lists/*
+RUN python scripts/lock_for.py build > build.lock \
+    && /usr/local/bin/pip --python /opt/venv/bin/python install --no-cache-dir --require-hashes -r build.lock
+COPY scripts scripts
+COPY tidemark tidemark
+COPY services services
+RUN python -m scripts.extension /loops
+
 FROM base AS writer
 COPY --from=writer-packages /opt/venv /opt/venv
+COPY --from=loops /loops /opt/venv/lib/python3.11/site-packages
 COPY tidemark tidemark
 COPY services services
 USER tidemark
-RUN python -c "from services.writer.batch.record_encoder import warm_up; warm_up(bytes(8))" \
-    && python -c "from services.writer.delay.schedule_reader import warm_up; warm_up()" \
-    && python -c "from tidemark.index.warm_up import warm_up; warm_up()"
 EXPOSE 8081 10911
 HEALTHCHECK --interval=10s --timeout=5s --start-period=60s --start-interval=2s CMD ["python", "-I", "-S", "tidemark/healthcheck.py", "writer"]
 CMD ["python", "-m", "services.writer"]
@@ -50,19 +65,19 @@ RUN apt-get update \
     && apt-get install -y --no-install-recommends openjdk-17-jre-headless \
     && rm -rf /var/lib/apt/lists/*
 COPY --from=indexer-packages /opt/venv /opt/venv
+COPY --from=loops /loops /opt/venv/lib/python3.11/site-packages
 COPY tidemark tidemark
 COPY services services
 USER tidemark
-RUN python -c "from tidemark.index.warm_up import warm_up; warm_up()"
 HEALTHCHECK --interval=10s --timeout=5s --start-period=120s --start-interval=2s CMD ["python", "-I", "-S", "tidemark/healthcheck.py", "pipeline"]
 CMD ["python", "-m", "services.indexer", "pipeline"]
 
 FROM base AS query
 COPY --from=query-packages /opt/venv /opt/venv
+COPY --from=loops /loops /opt/venv/lib/python3.11/site-packages
 COPY tidemark tidemark
 COPY services services
 USER tidemark
-RUN python -c "from tidemark.read.warm_up import warm_up; warm_up()"
 EXPOSE 8080 10912
 HEALTHCHECK --interval=10s --timeout=5s --start-period=60s --start-interval=2s CMD ["python", "-I", "-S", "tidemark/healthcheck.py", "query"]
 CMD ["python", "-m", "services.indexer", "query"]

@@ -10,7 +10,7 @@ ALONE := unit property# start no services: several at once
 TOGETHER := integration crash conformance fuzz# start services: two files at once, each file's tests in their order
 
 .DEFAULT_GOAL := help
-.PHONY: help sync lock proto docs site wheel format lint types test integration crash conformance spark-versions cluster-test rolling-test clients-test metrics-test console-test pictures deploy-test soak soak-mutations power-test fuzz security-test supply-chain peer check up down demo examples bench bench-peers bench-spark bench-check scale scale-measure profile compose-test clean
+.PHONY: help sync lock proto docs site wheel extension format lint types test integration crash conformance spark-versions cluster-test rolling-test clients-test metrics-test console-test pictures deploy-test soak soak-mutations power-test fuzz security-test supply-chain peer check up down demo examples bench bench-peers bench-spark bench-check scale scale-measure profile compose-test clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -53,8 +53,11 @@ docs: $(SYNCED)  ## write the generated parts of docs/ again
 site: $(SYNCED)  ## the pages of docs/, and the API from its docstrings, as a web site in build/site
 	$(BIN)/mkdocs build --strict --quiet
 
-wheel: $(SYNCED)  ## what is published, in dist/
+wheel: $(SYNCED)  ## what is published, in dist/: for this platform, with compiled loops, where compilers of C and C++ are
 	$(BIN)/hatchling build -t wheel
+
+extension: $(SYNCED)  ## the compiled loops without numba, in build/extension: PYTHONPATH=build/extension tries them (needs compilers of C and C++)
+	$(BIN)/python -m scripts.extension build/extension
 
 format: $(SYNCED)  ## format, and fix what ruff can fix
 	$(BIN)/ruff format . && $(BIN)/ruff check --fix .

@@ -1,4 +1,6 @@
-"""Print the part of requirements.lock that one extra of pyproject.toml needs: python scripts/lock_for.py query
+"""Print the part of requirements.lock that one extra of pyproject.toml needs: python scripts/lock_for.py query numba
+
+Names behind the extra are left out, with what only they need: the images have the loops compiled.
 
 There is one lock file, but the query image must not contain Spark. The `# via` comments of the lock are its dependency
 graph, so the part is everything reachable from the core dependencies and those of the extra. If the graph lacked an
@@ -42,16 +44,16 @@ def entries() -> list[tuple[str, set[str], str]]:
     ]
 
 
-def main(extra: str) -> None:
-    """Print the entries reachable from *extra*."""
+def main(extra: str, *without: str) -> None:
+    """Print the entries reachable from *extra*, except by way of *without*."""
     locked = entries()
-    wanted = roots(extra)
+    wanted = roots(extra) - set(without)
     if missing := wanted - {name for name, _, _ in locked}:
         sys.exit(f"requirements.lock lacks {', '.join(sorted(missing))}: run `make lock`")
-    while new := {name for name, needed_by, _ in locked if needed_by & wanted} - wanted:
+    while new := {name for name, needed_by, _ in locked if needed_by & wanted} - wanted - set(without):
         wanted |= new
     print("".join(text for name, _, text in locked if name in wanted), end="")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

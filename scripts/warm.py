@@ -26,9 +26,14 @@ def packing() -> None:
     list(pack_batches(MessageColumns(body), queues=1, max_count=1, max_bytes=1 << 20, unique_keys=UniqueKeys()))
 
 
-if __name__ == "__main__":
+def warm_all() -> None:
+    """Call every loop once, with the types that services and clients use."""
     packing()
     writing(bytes(IPV4_HOST_SIZE))
     indexing()
     reading()
     checking()
+
+
+if __name__ == "__main__":
+    warm_all()

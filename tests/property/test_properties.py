@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests import plain_check
+from tests.needs_numba import needs_numba
 from tests.property.strategies import NUMBERS, START_TIMES, property_bytes
 from tidemark.format.kernels import properties as kernel
 from tidemark.format.kernels.integers import parse_decimal
@@ -43,6 +44,7 @@ def test_decode_equals_the_parser_over_bytes(data: bytes) -> None:
     assert not well_formed or decode_properties(data) == plain
 
 
+@needs_numba
 @given(
     data=st.one_of(
         property_bytes(),
@@ -66,6 +68,7 @@ def test_the_property_scan_equals_the_parser(data: bytes, before: bytes, behind:
     assert tuple(found[kernel.TIMER]) in (timers or [(0, 0)])
 
 
+@needs_numba
 @given(
     text=st.one_of(NUMBERS.map(str.encode), st.binary(max_size=12), st.integers().map(lambda n: str(n).encode())),
     bits=st.sampled_from([16, 32, 64]),

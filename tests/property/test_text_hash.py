@@ -8,10 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests import plain_check
+from tests.needs_numba import needs_numba
 from tidemark.format.kernels.crc import masked_crc32
 from tidemark.format.kernels.text import text_hash
 from tidemark.format.primitives import java_hash
 from tidemark.format.primitives import masked_crc32 as plain_crc
+
+pytestmark = needs_numba
 
 UTF8_EDGES = st.lists(
     st.sampled_from([0x00, 0x41, 0x7F, 0x80, 0x8F, 0x90, 0x9F, 0xA0, 0xBF, 0xC0, 0xC1, 0xC2, 0xDF, 0xE0, 0xE1, 0xED])

@@ -125,6 +125,7 @@ def check_numbers(
 
     may_restart: accept 0 anywhere, as a broker does when a queue's numbering restarts.
     """
+    queue_offsets = np.ascontiguousarray(queue_offsets)
     kernel.check_numbers(buffer, places, rows, queue_offsets, _QUEUE_OFFSET_AT, may_restart, fault)
 
 
@@ -180,7 +181,8 @@ def gather(
 ) -> tuple[NDArray[np.int32], U8Array]:
     """Return (ends, bytes): pieces of *buffer* concatenated; ends are Arrow's offsets, one more. Less than 2 GiB."""
     ends = np.empty(len(places) + 1, np.int32)
-    out = new_buffer(int(lengths.sum(dtype=np.int64)))
+    places, lengths = np.ascontiguousarray(places, np.int64), np.ascontiguousarray(lengths, np.int64)
+    out = new_buffer(int(lengths.sum()))
     kernel.gather(buffer, places, lengths, ends, out)
     return ends, out
 

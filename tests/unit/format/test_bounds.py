@@ -7,6 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.needs_numba import needs_numba
+
+pytestmark = needs_numba
+
 ROOT = Path(__file__).parents[3]
 PROGRAM = """
 import random

@@ -8,6 +8,7 @@ import sys
 _PROGRAM = """
 import re
 from pathlib import Path
+import llvmlite.binding
 from services.indexer.query.memory_limits import limit_memory
 from tidemark.read.warm_up import warm_up
 from tidemark.settings.settling import settle_memory

@@ -21,8 +21,11 @@ from tidemark.local.java import REMEDY, java_command, require_java
 from tidemark.version import program_version
 
 _LEAST_PYTHON = (3, 11)
-_CLIENT = ("grpcio", "protobuf", "numpy", "numba", "pyarrow", "orjson", "pydantic")
-_SERVICES = ("pyspark", "fastapi", "uvicorn", "structlog")
+_PACKAGES = (  # row, extra, packages
+    ("client", "client", ("grpcio", "protobuf", "orjson", "pydantic")),
+    ("tables", "table", ("numpy", "isal", "pyarrow")),
+    ("services", "all", ("pyspark", "fastapi", "uvicorn", "structlog")),
+)
 _LEAST_FREE_BYTES = 32 << 20  # the default of the writer's min_free_disk_bytes: below it, the writer refuses appends
 _LITTLE_FREE_BYTES = 2 << 30  # two of RocketMQ's segments
 _SYNCS, _SYNC_BYTES = 25, 4096
@@ -67,18 +70,30 @@ def java_check() -> DoctorFinding:
 def package_checks() -> Iterator[DoctorFinding]:
     """Check the versions of installed packages, and report missing ones."""
     yield DoctorFinding(Level.OK, "tidemark", program_version())
-    for name, packages in (("client", _CLIENT), ("services", _SERVICES)):
+    for name, extra, packages in _PACKAGES:
         versions = {package: _version(package) for package in packages}
         text = ", ".join(f"{package} {version}" for package, version in versions.items() if version)
         missing = [package for package, version in versions.items() if version is None]
         if not missing:
             yield DoctorFinding(Level.OK, name, text)
             continue
-        level, extra = (Level.FAIL, "client") if name == "client" else (Level.WARN, "all")
-        note = "" if name == "client" else "; a client does not need them"
+        level, note = (Level.FAIL, "") if name == "client" else (Level.WARN, "; a client does not need them")
         yield DoctorFinding(
             level, name, f"not installed: {', '.join(missing)}{note}", f"pip install 'tidemark[{extra}]' installs them"
         )
+    if _version("isal") is not None and _version("numpy") is not None:
+        yield loops_check()
+
+
+def loops_check() -> DoctorFinding:
+    """Check where the machine code of the loops comes from."""
+    try:
+        from tidemark.format.kernels.compiled import extension
+    except ModuleNotFoundError as error:
+        return DoctorFinding(Level.FAIL, "loops", str(error), "pip install numba")
+    if extension is not None:
+        return DoctorFinding(Level.OK, "loops", f"compiled in this installation ({extension.__file__})")
+    return DoctorFinding(Level.OK, "loops", f"compiled by numba {_version('numba')} at their first use")
 
 
 def nearest_folder(data: Path) -> Path:

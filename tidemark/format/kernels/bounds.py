@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from numba import config
+from tidemark.format.kernels.compiled import compiled, machine
 
-from tidemark.format.kernels.compiled import compiled
-
-_IS_CHECKED = bool(config.BOUNDSCHECK)  # type: ignore[attr-defined]  # set when numba is loaded
+_IS_CHECKED = bool(machine and machine.BOUNDS_ARE_CHECKED)
 
 
 @compiled(inline="always")

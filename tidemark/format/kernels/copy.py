@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from numba import types
-
 from tidemark.format.kernels.bounds import require_within
-from tidemark.format.kernels.compiled import compiled
-from tidemark.format.kernels.crc import address
-
-_memcpy = types.ExternalFunction("memcpy", types.uintp(types.uintp, types.uintp, types.uintp))
+from tidemark.format.kernels.compiled import compiled, machine
 
 
 @compiled
@@ -17,8 +12,7 @@ def copy_bytes(source, at, length, target, to):  # type: ignore[no-untyped-def]
     if length > 0:
         require_within(source, at, at + length)
         require_within(target, to, to + length)
-        start = address(source) + types.uintp(at)  # type: ignore[call-arg]
-        _memcpy(address(target) + types.uintp(to), start, types.uintp(length))
+        machine.copy(source, at, length, target, to)
 
 
 @compiled

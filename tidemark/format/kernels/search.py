@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from numba import types
-
 from tidemark.format.kernels.bounds import require_within
-from tidemark.format.kernels.compiled import compiled
-from tidemark.format.kernels.crc import address
-
-_memchr = types.ExternalFunction("memchr", types.uintp(types.uintp, types.int32, types.uintp))
+from tidemark.format.kernels.compiled import compiled, machine
 
 
 @compiled
@@ -17,6 +12,5 @@ def find_byte(buffer, byte, at, end):  # type: ignore[no-untyped-def]
     if at >= end:
         return end
     require_within(buffer, at, end)
-    start = address(buffer)  # type: ignore[call-arg, var-annotated]
-    found = _memchr(start + types.uintp(at), types.int32(byte), types.uintp(end - at))
-    return types.int64(found - start) if found != 0 else end
+    found = machine.find(buffer, byte, at, end - at)
+    return found if found >= 0 else end

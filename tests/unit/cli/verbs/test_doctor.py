@@ -14,10 +14,11 @@ import pytest
 from typer.testing import CliRunner
 
 from tidemark.cli.health import doctor_checks
-from tidemark.cli.health.doctor_checks import disk_check, java_check, nearest_folder, sync_check
+from tidemark.cli.health.doctor_checks import disk_check, java_check, nearest_folder, package_checks, sync_check
 from tidemark.cli.health.doctor_services import Heard, clock_check, query_check, writer_check
 from tidemark.cli.health.finding import Level
 from tidemark.cli.main import app
+from tidemark.format.kernels import compiled
 from tidemark.local.java import java_version
 from tidemark.local.local_stack import free_port
 
@@ -64,6 +65,27 @@ def test_an_old_java_fails(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> N
     assert found.level is Level.FAIL
     assert "11.0.2" in found.text
     assert "17 or 21" in found.next_step
+
+
+def test_only_missing_packages_of_a_client_are_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each row names the extra that installs what is missing; without numpy nothing is said about the loops."""
+    installed = {"grpcio", "protobuf", "orjson", "pydantic", "isal", "pyarrow"}
+    monkeypatch.setattr(doctor_checks, "_version", lambda package: "1.0" if package in installed else None)
+    rows = {found.name: (found.level, found.next_step) for found in package_checks()}
+    tables, services = (f"pip install 'tidemark[{extra}]' installs them" for extra in ("table", "all"))
+    assert rows == {
+        "tidemark": (Level.OK, ""),
+        "client": (Level.OK, ""),
+        "tables": (Level.WARN, tables),
+        "services": (Level.WARN, services),
+    }
+
+
+def test_the_engine_of_the_loops_is_reported() -> None:
+    """A wheel with compiled loops has them there; a checkout has numba."""
+    (loops,) = (found for found in package_checks() if found.name == "loops")
+    assert loops.level is Level.OK
+    assert ("numba" in loops.text) == (compiled.extension is None)
 
 
 def test_a_free_address_passes_and_a_foreign_listener_fails(silent_port: int) -> None:
