@@ -43,6 +43,7 @@ EXAMPLES = (
     _python("tail_to_pandas"),
     _python("exactly_once_sqlite"),
     _python("group_of_three"),
+    _python("graceful_worker"),
     Example(
         "node",
         ("sh", "-c", f"cd '{FOLDER / 'node'}' && npm ci --silent --prefer-offline && npm start --silent"),

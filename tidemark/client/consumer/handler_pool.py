@@ -18,7 +18,7 @@ from tidemark.errors import UnauthenticatedError, UnavailableError
 from tidemark.status import status_of
 
 Handler = Callable[[ReceivedMessage], object]
-OnError = Callable[[ReceivedMessage, BaseException], None]
+OnError = Callable[[ReceivedMessage, BaseException], object]
 _PAUSE_S = 1.0  # before a failed step is tried again
 _REVOKE_S = 10.0  # limit for handlers to finish messages of queues that move to another member
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 from collections.abc import Coroutine, Iterator
 from typing import Any
 
@@ -8,7 +9,8 @@ import pytest
 
 from tests.unit.client.fake_service import GENEROUS_S, FakeService, serving, until
 from tests.unit.client.received_messages import ORDERS
-from tidemark.client import AsyncConsumer
+from tidemark.client import AsyncConsumer, Consumer
+from tidemark.client.consumer.consumer_options import ConsumerOptions
 
 
 @pytest.fixture
@@ -36,6 +38,11 @@ async def poll_that_waits(service: FakeService, consumer: AsyncConsumer) -> asyn
     task = asyncio.create_task(poll(consumer))
     await asyncio.to_thread(until, lambda: len(service.paths("/messages")) > pulls)
     return task
+
+
+def test_the_async_consumer_accepts_the_keywords_of_the_consumer() -> None:
+    keywords = inspect.signature(Consumer.__init__).parameters.keys() - {"self", "topics"}
+    assert keywords == ConsumerOptions.__annotations__.keys()
 
 
 def test_an_iteration_that_ends_early_leaves_the_next_message_to_the_next_iteration(service: FakeService) -> None:
