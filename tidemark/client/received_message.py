@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from tidemark.client.values import Deserializer
+
 JSON = "application/json"
 Json = dict[str, Any]
 
@@ -30,6 +32,7 @@ class ReceivedMessage:
     """
 
     __slots__ = (
+        "_deserializer",
         "body",
         "born_host",
         "born_timestamp_ms",
@@ -111,13 +114,30 @@ class ReceivedMessage:
         """Return the body's JSON value; raise ValueError if it is not JSON."""
         return orjson.loads(self.body)
 
+    @property
+    def value(self) -> Any:
+        """Return the body as the consumer's `model` or `value_deserializer` reads it.
+
+        raises the exception of that function, for a model pydantic's ValidationError; ValueError if the consumer has
+        neither
+        """
+        deserializer: Deserializer | None = getattr(self, "_deserializer", None)
+        if deserializer is None:
+            raise ValueError("value needs a Consumer with model or value_deserializer")
+        return deserializer(self.body)
+
+    def read_by(self, deserializer: Deserializer | None) -> ReceivedMessage:
+        """Let *deserializer* read `value`; return this message."""
+        self._deserializer = deserializer
+        return self
+
     def as_dict(self) -> dict[str, Any]:
         """Return the attributes by name."""
         return {name: getattr(self, name) for name in FIELDS}
 
     def replace(self, **changes: Any) -> ReceivedMessage:
         """Return a copy with other values for some attributes."""
-        return ReceivedMessage(**{**self.as_dict(), **changes})
+        return ReceivedMessage(**{**self.as_dict(), **changes}).read_by(getattr(self, "_deserializer", None))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ReceivedMessage) and self.as_dict() == other.as_dict()

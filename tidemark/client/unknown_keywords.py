@@ -16,7 +16,6 @@ _SYNONYMS = {  # keywords of other clients whose spelling is too different for g
     "attributes": "properties",
     "partition": "queue_id",
     "queue": "queue_id",
-    "value": "body",
     "payload": "body",
     "data": "body",
     "partition_key": "key",

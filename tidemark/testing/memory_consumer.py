@@ -7,12 +7,13 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from datetime import datetime
-from typing import Self
+from typing import Any, Self
 
 from tidemark.client.consumer.consumer import Offsets, Where
 from tidemark.client.consumer.start_offsets import Place
 from tidemark.client.message import Message
 from tidemark.client.received_message import ReceivedMessage, TopicQueue
+from tidemark.client.values import Deserializer, deserializer_of
 from tidemark.errors import OffsetOutOfRangeError, TopicNotFoundError
 from tidemark.format.topic_name import DEAD_LETTER_PREFIX
 from tidemark.testing.memory_topics import Group, MemoryTopics
@@ -21,7 +22,8 @@ _GLANCE_S = 0.02
 
 
 class MemoryConsumer:
-    """`Consumer` for a MemoryLog: topics, group, queues, start, tag, where, auto_commit, max_messages as there."""
+    """`Consumer` for a MemoryLog: topics, group, queues, start, tag, where, model, value_deserializer, auto_commit and
+    max_messages as there."""
 
     def __init__(
         self,
@@ -33,6 +35,8 @@ class MemoryConsumer:
         start: Place = "earliest",
         tag: str | Sequence[str] | None = None,
         where: Where | None = None,
+        model: type[Any] | None = None,
+        value_deserializer: Deserializer | None = None,
         auto_commit: bool = True,
         max_messages: int = 500,
     ) -> None:
@@ -42,6 +46,7 @@ class MemoryConsumer:
         if bool(self.topics) == bool(self._named):
             raise ValueError("give either topics or queues: exactly one of the two")
         self._start, self._where = start, where
+        self._deserializer = deserializer_of(model, value_deserializer)
         self._tags = {tag} if isinstance(tag, str) else set(tag or ())
         self._auto_commit = auto_commit and group is not None
         self._max_messages = max_messages
@@ -135,7 +140,7 @@ class MemoryConsumer:
                     f"offset {offset} is above everything committed", **queue._asdict(), requested_offset=offset
                 )
             while len(found) < most and queue not in self._paused and self._positions[queue] < len(messages):
-                message = messages[self._positions[queue]]
+                message = messages[self._positions[queue]].replace().read_by(self._deserializer)
                 try:
                     is_wanted = self._is_wanted(message)
                 except Exception:

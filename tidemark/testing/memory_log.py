@@ -17,9 +17,9 @@ from tidemark.testing.memory_topics import MemoryTopics
 class MemoryLog(MemoryTopics):
     """Topics in memory, with producers and consumers. queues: of a topic that a send creates."""
 
-    def producer(self) -> MemoryProducer:
-        """Return a producer."""
-        return MemoryProducer(self)
+    def producer(self, **options: Any) -> MemoryProducer:
+        """Return a producer; *options* are MemoryProducer's."""
+        return MemoryProducer(self, **options)
 
     def consumer(self, topics: str | Iterable[str] = (), **options: Any) -> MemoryConsumer:
         """Return a consumer; *options* are MemoryConsumer's."""

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from typing import Self, Unpack
 
-from tidemark.client.json_body import json_body
 from tidemark.client.message import Message
 from tidemark.client.message_queue import MessageQueue
 from tidemark.client.producer.batch_rules import require_batch
@@ -18,6 +17,7 @@ from tidemark.client.producer.send_options import (
     require_send_options,
 )
 from tidemark.client.send_result import SendResult
+from tidemark.client.values import Serializer, json_body
 from tidemark.format.primitives import queue_of_key
 from tidemark.testing.memory_topics import WRITER, MemoryTopics
 
@@ -25,8 +25,9 @@ from tidemark.testing.memory_topics import WRITER, MemoryTopics
 class MemoryProducer:
     """`Producer` for a MemoryLog. A future that it returns is complete."""
 
-    def __init__(self, log: MemoryTopics) -> None:
+    def __init__(self, log: MemoryTopics, *, value_serializer: Serializer = json_body) -> None:
         self._log = log
+        self._serializer = value_serializer
         self._turn = 0
         self._is_closed = False
 
@@ -35,9 +36,9 @@ class MemoryProducer:
     ) -> SendResult:
         """Send one message; see `Producer.send`."""
         require_send_options(options, call="send")
-        return self._send([message_of(message, body, options)], options)
+        return self._send([message_of(message, body, options, self._serializer)], options)
 
-    def send_json(self, topic: str, value: object, **options: Unpack[SendOptions]) -> SendResult:
+    def send_json(self, topic: str, value: object, /, **options: Unpack[SendOptions]) -> SendResult:
         """Send *value* as JSON; see `Producer.send_json`."""
         return self.send(topic, json_body(value), **options)
 

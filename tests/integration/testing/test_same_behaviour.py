@@ -10,6 +10,7 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import pytest
+from pydantic import BaseModel, ValidationError
 
 from tidemark.client import Consumer, Message, Producer, ReceivedMessage
 from tidemark.errors import (
@@ -34,8 +35,8 @@ class System:
         self._source = source
         self.topic = f"topic-{next(_NUMBERS)}"
 
-    def producer(self) -> Producer | MemoryProducer:
-        return self._source.producer()
+    def producer(self, **options: Any) -> Producer | MemoryProducer:
+        return self._source.producer(**options)
 
     def consumer(self, **options: Any) -> Consumer | MemoryConsumer:
         return self._source.consumer(() if "queues" in options else self.topic, **options)
@@ -55,6 +56,11 @@ def system(request: pytest.FixtureRequest) -> System:
     if request.param == "memory":
         return System(MemoryLog())
     return System(request.getfixturevalue("tidemark_server"))
+
+
+class Order(BaseModel):
+    book: str
+    count: int = 1
 
 
 def read(consumer: Consumer | MemoryConsumer, count: int) -> list[ReceivedMessage]:
@@ -310,3 +316,32 @@ def test_a_handler_that_fails_is_called_again(system: System) -> None:
             stop=stop,
         )
     assert sorted(calls) == ["0", "1", "1"]
+
+
+def test_models_are_sent_and_received(system: System) -> None:
+    """A body that is no such model raises where the program asks for it, and holds up nothing."""
+    with system.producer() as producer:
+        producer.send(system.topic, model=Order(book="Moby-Dick"), queue_id=0, key="k")
+        producer.send(system.topic, b"{}", queue_id=0)
+        producer.send_async(system.topic, value={"book": "Emma", "count": 2}, queue_id=0).result()
+    system.settle()
+    with system.consumer(model=Order, where=lambda message: message.body != b"1") as consumer:
+        first, wrong, last = read(consumer, 3)
+    assert first.value == Order(book="Moby-Dick")
+    assert first.key == "k"
+    assert last.replace(tag="A").value == Order(book="Emma", count=2)
+    with pytest.raises(ValidationError, match="book"):
+        wrong.value  # noqa: B018 - it raises
+
+
+def test_values_are_serialized_and_deserialized(system: System) -> None:
+    with system.producer(value_serializer=lambda value: f"<{value}>") as producer:
+        producer.send(system.topic, value=7, queue_id=0)
+        producer.send_oneway(system.topic, value=8, queue_id=0)
+        producer.flush()
+        producer.send(system.topic, value=9, queue_id=0)
+    system.settle()
+    with system.consumer(value_deserializer=lambda body: int(body[1:-1])) as consumer:
+        assert [message.value for message in read(consumer, 3)] == [7, 8, 9]
+    with system.consumer() as consumer, pytest.raises(ValueError, match="model or value_deserializer"):
+        read(consumer, 3)[0].value  # noqa: B018 - it raises

@@ -24,6 +24,7 @@ from tidemark.client.rest.page import ARROW
 from tidemark.client.rest.query import Query
 from tidemark.client.tracing.spans import record_received
 from tidemark.client.unknown_keywords import suggests_keywords
+from tidemark.client.values import Deserializer, deserializer_of
 from tidemark.client.wire.wire import Wire, checked_wire, default_wire
 from tidemark.errors import OffsetError
 from tidemark.tls.credentials import Credentials
@@ -77,6 +78,8 @@ class Consumer:
                            raises the exception. If it raises on the same message again, the messages after it are
                            handed out, and each `poll` that would return none raises again. Nothing from that message
                            on is committed until the function returns, or the program seeks or commits past it
+    model                  class of pydantic models: `message.value` is the body, JSON, as an instance of it
+    value_deserializer     alternative to model: a function of the body that returns `message.value`
     auto_commit            commit, every *auto_commit_interval_s* and at the end, the messages that were handed out
                            before the last `poll`; commit the position of a `seek` at once
     out_of_range           position if an offset does not exist: earliest or latest; error: raise. With a group, the new
@@ -111,6 +114,8 @@ class Consumer:
         start: Place = "earliest",
         tag: str | Sequence[str] | None = None,
         where: Where | None = None,
+        model: type[Any] | None = None,
+        value_deserializer: Deserializer | None = None,
         auto_commit: bool = True,
         auto_commit_interval_s: float = 5.0,
         out_of_range: OutOfRange = "error",
@@ -148,7 +153,8 @@ class Consumer:
 
         names, named = _named_once(topics, queues)
         own_topics = frozenset({*names, *(queue.topic for queue in named)})
-        self._wanted = _predicate(where, own_topics)
+        self._deserializer = deserializer_of(model, value_deserializer)
+        self._wanted = _predicate(where, own_topics, self._deserializer)
         source = self._source = PullSource(
             self._query.url,
             store,
@@ -303,7 +309,10 @@ class Consumer:
 
     def pull(self, topic: str, queue_id: int, offset: int | str, **parameters: Any) -> PulledPage:
         """Return one page of any queue from any offset; the consumer's positions do not change. See `Query.pull`."""
-        return pulled_page(TopicQueue(topic, queue_id), self._query.pull(topic, queue_id, offset, **parameters))
+        page = pulled_page(TopicQueue(topic, queue_id), self._query.pull(topic, queue_id, offset, **parameters))
+        for message in page.messages:
+            message.read_by(self._deserializer)
+        return page
 
     def __iter__(self) -> Iterator[ReceivedMessage]:
         """Yield messages one by one, without end. A loop that breaks leaves the next message to the next `poll`."""
@@ -600,11 +609,17 @@ def _assigned(
     return AllQueues(query, names) if group is None else membership(group, names)
 
 
-def _predicate(where: Where | None, topics: frozenset[str]) -> IsWanted | None:
+def _predicate(
+    where: Where | None, topics: frozenset[str], deserializer: Deserializer | None = None
+) -> IsWanted | None:
     """Return the function that decides whether a message is wanted; None if all are.
 
     Messages of topics that are not in *topics* are retries: they have passed the filter, or belong to other members.
+    With a *deserializer*, the function first gives it to the message.
     """
+    if deserializer is not None:
+        chosen = _predicate(where, topics) or (lambda message: True)
+        return lambda message: chosen(message.read_by(deserializer))
     if where is None:
         return None
     if callable(where):

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from tidemark.client.consumer.page_buffer import OutOfRange
 from tidemark.client.consumer.start_offsets import Place
 from tidemark.client.received_message import TopicQueue
+from tidemark.client.values import Deserializer
 from tidemark.client.wire.wire import Wire
 from tidemark.tls.credentials import Credentials
 
@@ -26,6 +27,8 @@ class ConsumerOptions(TypedDict, total=False):
     start: Place
     tag: str | Sequence[str] | None
     where: Where | None
+    model: type[Any] | None
+    value_deserializer: Deserializer | None
     auto_commit: bool
     auto_commit_interval_s: float
     out_of_range: OutOfRange

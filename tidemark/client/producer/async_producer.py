@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Unpack
 
-from tidemark.client.json_body import json_body
 from tidemark.client.message import Message
 from tidemark.client.producer.producer import Producer
 from tidemark.client.producer.producer_options import ProducerOptions
@@ -20,6 +19,7 @@ from tidemark.client.producer.send_options import (
 )
 from tidemark.client.send_result import SendResult
 from tidemark.client.unknown_keywords import suggests_keywords
+from tidemark.client.values import json_body
 from tidemark.client.wire.answer_reader import AnswerReader
 from tidemark.client.wire.loop_reader import awaited
 
@@ -49,12 +49,12 @@ class AsyncProducer:
             if future is not None:
                 return await awaited(future)
         require_send_options(options, call="send")
-        one = message_of(message, body, options)
+        one = message_of(message, body, options, self.producer._serializer)
         return await self._answer(
             one.topic, len(one.body), lambda reader: self.producer._send(one, options, reader=reader)
         )
 
-    async def send_json(self, topic: str, value: object, **options: Unpack[SendOptions]) -> SendResult:
+    async def send_json(self, topic: str, value: object, /, **options: Unpack[SendOptions]) -> SendResult:
         """Send *value* as JSON; see `Producer.send_json`."""
         return await self.send(topic, json_body(value), **options)
 
@@ -63,7 +63,7 @@ class AsyncProducer:
     ) -> None:
         """Send one message and return once it is in flight. See `Producer.send_oneway`."""
         require_send_options(options, call="send_oneway")
-        one = message_of(message, body, options)
+        one = message_of(message, body, options, self.producer._serializer)
         await self._begin(
             one.topic, len(one.body), lambda reader: self.producer._send(one, options, once=True, reader=reader)
         )

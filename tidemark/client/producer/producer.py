@@ -8,7 +8,6 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
-from tidemark.client.json_body import json_body
 from tidemark.client.message import Message
 from tidemark.client.message_queue import MessageQueue
 from tidemark.client.own_process import OwnProcess
@@ -35,6 +34,7 @@ from tidemark.client.send_result import SendResult
 from tidemark.client.tracing.spans import begin_send, is_tracing
 from tidemark.client.unknown_keywords import suggests_keywords
 from tidemark.client.validation import require_body, require_sendable_topic
+from tidemark.client.values import Serializer, json_body
 from tidemark.client.wire.answer_reader import AnswerReader
 from tidemark.client.wire.channel import default_address
 from tidemark.client.wire.pending_batches import PendingLimits
@@ -79,6 +79,7 @@ class Producer:
                             with grpc, use gRPC. Default: TIDEMARK_CLIENT_WIRE, then remoting
     trace                   create a span for each send, and give messages its `traceparent` as a property; no effect
                             unless the program uses OpenTelemetry. See docs/tracing.md
+    value_serializer        makes the body, bytes or text, of a send's `value`. Default: JSON, as for `send_json`
 
     Every send has a request id, so a repeat after an unknown outcome (a broken connection, a killed writer) is stored
     once: the producer repeats it only on the same writer and queue. It moves a batch to another writer only if the
@@ -107,6 +108,7 @@ class Producer:
         hooks: Hooks = Hooks(),  # noqa: B008 - Hooks is frozen
         wire: Wire | None = None,
         trace: bool = True,
+        value_serializer: Serializer = json_body,
     ) -> None:
         if writers is not None and route_file is not None:
             raise ValueError("writers and route_file are both given: give one of them")
@@ -152,6 +154,7 @@ class Producer:
                 max_size=max_size,
             )
         self._process = OwnProcess("Producer")
+        self._serializer = value_serializer
         self._hooks = hooks
         self._trace = trace
         self._max_message_size = max_message_size_bytes
@@ -164,21 +167,22 @@ class Producer:
         """Send one message and wait until it is acknowledged. Raises the StoreError for the writer's reason.
 
         message  a Message, or a topic followed by a body: send("orders", b"...", key="k1", tag="A")
-        options  without a Message: key, keys, tag, properties, delay_level, flag (see `Message`);
+        options  without a body: model, a pydantic model's instance, or value, for `value_serializer`;
+                 without a Message: key, keys, tag, properties, delay_level, flag (see `Message`);
                  always: queue_id, selector, expected_next_offset, request_id (see `PlaceOptions`)
         """
         if not options and type(message) is str and type(body) is bytes:
             result = None if (plain := self._plain()) is None else plain.send(message, body)
             return result or self._send_and_wait(Message(message, body), options)
         require_send_options(options, call="send")
-        one = message_of(message, body, options)
+        one = message_of(message, body, options, self._serializer)
         if MESSAGE_PARTS.issuperset(options) and (plain := self._plain()) is not None:
             result = plain.send_message(one)
             if result is not None:
                 return result
         return self._send_and_wait(one, options)
 
-    def send_json(self, topic: str, value: object, **options: Unpack[SendOptions]) -> SendResult:
+    def send_json(self, topic: str, value: object, /, **options: Unpack[SendOptions]) -> SendResult:
         """Send *value* as JSON, as `send` sends a body. Consumers call `message.json()`.
 
         value: dicts, lists, texts, numbers; also dataclasses, times, UUIDs, enums and pydantic's models; or TypeError
@@ -200,7 +204,7 @@ class Producer:
             if future is not None:
                 return future
         require_send_options(options, call="send_async")
-        return self._send(message_of(message, body, options), options)
+        return self._send(message_of(message, body, options, self._serializer), options)
 
     def _plain(self) -> PlainSend | None:
         """Return the short path for messages with only a topic and a body, if it applies now. Raises after a fork."""
@@ -212,7 +216,7 @@ class Producer:
     ) -> None:
         """Send one message without an answer: it is never repeated, and errors after the call are not reported."""
         require_send_options(options, call="send_oneway")
-        self._send(message_of(message, body, options), options, once=True)
+        self._send(message_of(message, body, options, self._serializer), options, once=True)
 
     def send_batch(self, messages: Iterable[Message], **options: Unpack[PlaceOptions]) -> SendResult:
         """Send several messages of one topic to one queue, all or none, and wait until they are acknowledged."""

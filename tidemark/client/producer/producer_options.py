@@ -8,6 +8,7 @@ from typing import TypedDict
 from tidemark.client.producer.accumulator import Accumulation
 from tidemark.client.producer.compression import Compression
 from tidemark.client.producer.send_hooks import Hooks
+from tidemark.client.values import Serializer
 from tidemark.client.wire.wire import Wire
 from tidemark.tls.credentials import Credentials
 
@@ -28,3 +29,4 @@ class ProducerOptions(TypedDict, total=False):
     hooks: Hooks
     wire: Wire | None
     trace: bool
+    value_serializer: Serializer

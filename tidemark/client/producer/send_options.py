@@ -8,6 +8,7 @@ from typing import TypedDict
 from tidemark.client.message import Message
 from tidemark.client.message_queue import MessageQueue
 from tidemark.client.unknown_keywords import require_keywords
+from tidemark.client.values import Serializer, json_body, model_body
 from tidemark.errors import PropertiesIllegalError
 from tidemark.format.properties import require_writable
 from tidemark.format.text_rules import require_key
@@ -18,8 +19,15 @@ Selector = Callable[[Sequence[MessageQueue], Message], MessageQueue]
 
 
 class MessageParts(TypedDict, total=False):
-    """Fields of a `Message` for a send without one. key: one key, which comes before those in `keys`."""
+    """Fields of a `Message` for a send without one.
 
+    model  in place of a body: an instance of a pydantic model, sent as its JSON
+    value  in place of a body: an object, of which the producer's `value_serializer` makes one; by default its JSON
+    key    one key, which comes before those in `keys`
+    """
+
+    model: object
+    value: object
     key: str | None
     keys: Sequence[str]
     tag: str | None
@@ -90,12 +98,16 @@ def _has_surrogate(text: str) -> bool:
     return any("\ud800" <= character <= "\udfff" for character in text)
 
 
-def message_of(message: Message | str, body: bytes | str | None, options: SendOptions) -> Message:
+def message_of(
+    message: Message | str, body: bytes | str | None, options: SendOptions, serializer: Serializer = json_body
+) -> Message:
     """Return *message* if it is a Message; otherwise build one from topic, body and options."""
     if isinstance(message, Message):
         if body is not None or any(options.get(name) for name in MESSAGE_PARTS):
             raise ValueError("a Message brings its own body, keys, tag, properties, delay_level and flag: omit these")
         return message
+    if "model" in options or "value" in options:
+        body = _body_of(body, options, serializer)
     if body is None:
         raise ValueError("a send needs a Message, or a topic and a body; the body is missing")
     if not options:
@@ -113,3 +125,10 @@ def message_of(message: Message | str, body: bytes | str | None, options: SendOp
         delay_level=options.get("delay_level", 0),
         flag=options.get("flag", 0),
     )
+
+
+def _body_of(body: bytes | str | None, options: SendOptions, serializer: Serializer) -> bytes | str:
+    """Return the body that `model` or `value` describes."""
+    if body is not None or ("model" in options and "value" in options):
+        raise ValueError("a send needs one of body, model and value, not several")
+    return model_body(options["model"]) if "model" in options else serializer(options["value"])
