@@ -62,7 +62,7 @@ def build(folder: Path) -> Path:
 
 @contextlib.contextmanager
 def _in_new_process() -> Iterator[Any]:
-    """Numba takes its settings when it is imported, and what it has loaded from its cache cannot be linked."""
+    """Numba takes its settings when it is imported, and code from its cache cannot be linked."""
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         yield pool
 

@@ -40,7 +40,7 @@ def test_an_async_consumer_has_all_calls_of_a_consumer() -> None:
 
 
 def test_handlers_run_together_on_the_event_loop(stack: LocalStack) -> None:
-    """Four wait for each other; what they have handled is committed when `stop` is set."""
+    """Four wait for each other; their messages are committed when `stop` is set."""
     send(stack, "together", 8)
 
     async def main() -> None:

@@ -89,11 +89,12 @@ def test_the_loops_need_no_numba(extension: Path) -> None:
 
 
 @needs_compiler
+@pytest.mark.timeout(900)
 def test_the_suites_of_the_loops_pass_with_the_extension(extension: Path) -> None:
     """Only tests of a loop's parts, which numba alone makes callable, are skipped."""
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-q", "-n0", *SUITES]
     done = subprocess.run(
-        command, cwd=ROOT, env=_environment(extension), capture_output=True, text=True, timeout=280, check=False
+        command, cwd=ROOT, env=_environment(extension), capture_output=True, text=True, timeout=840, check=False
     )
     assert done.returncode == 0, done.stdout
 
@@ -134,7 +135,7 @@ def _calls_of_loops(source: Path) -> set[str]:
 
 
 def _python(script: str, extension: Path | None = None) -> str:
-    """Run the script where its imports come from the checkout; return what it prints."""
+    """Run the script with the checkout's modules; return its output."""
     done = subprocess.run(
         [sys.executable, "-c", script],
         cwd=ROOT,

@@ -108,7 +108,7 @@ class AsyncConsumer:
     ) -> None:
         """Await *handler* for each message, *workers* at a time, until *stop* is set or the task is cancelled.
 
-        Either way running handlers first end, and what they have handled is committed. Retries, dead letters and the
+        In both cases the running handlers end first, and their messages are committed. Retries, dead letters and the
         other arguments: see `Consumer.consume`. Until the end, other calls than `close` raise ValueError.
 
         handler   an async function; it runs on the event loop
