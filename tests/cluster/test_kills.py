@@ -13,6 +13,7 @@ import pytest
 from tests.cluster.follow_run import RECOVERY_S, SHARDS, FollowRun
 from tests.cluster.holder import holder_of, pid_of
 from tests.cluster.standalone import Daemon, parts_of, session_of, signal_all
+from tests.processes import command_line
 from tidemark.local.local_stack import PIPELINE
 
 pytestmark = [pytest.mark.spark, pytest.mark.exhaustive, pytest.mark.timeout(900)]
@@ -124,14 +125,7 @@ def _executors_of(run: FollowRun) -> list[psutil.Process]:
 def _parts_of_driver(run: FollowRun, victims: str) -> list[psutil.Process]:
     sign = {"driver": "spawn_main", "jvm": "SparkSubmit"}[victims]
     processes = psutil.Process(run.stack.services[PIPELINE].pid).children(recursive=True)
-    return [process for process in processes if sign in _command_line(process)]
-
-
-def _command_line(process: psutil.Process) -> str:
-    try:
-        return " ".join(process.cmdline())
-    except psutil.Error:  # it has ended
-        return ""
+    return [process for process in processes if sign in command_line(process)]
 
 
 def _python_of_executors(run: FollowRun) -> list[psutil.Process]:

@@ -8,9 +8,11 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
 from tests.integration.pipeline.test_pipeline_process import ENVIRONMENT, send, wait_for_watermark
+from tests.processes import command_line
 from tidemark.local.local_stack import PIPELINE, WRITER, LocalStack
 from tidemark.store.paths import StorePaths
 
@@ -32,28 +34,26 @@ def stack(tmp_path: Path) -> Iterator[LocalStack]:
     stack.stop()
 
 
-def children_of(pid: int, command: bytes) -> list[int]:
-    """Return the children of all threads of process *pid* that have *command* in their command line."""
-    threads = Path(f"/proc/{pid}/task").iterdir()
-    children = [int(child) for thread in threads for child in (thread / "children").read_text().split()]
-    return [child for child in children if command in Path(f"/proc/{child}/cmdline").read_bytes()]
+def children_of(pid: int, command: str) -> list[int]:
+    """Return the children of process *pid* that have *command* in their command line."""
+    return [child.pid for child in psutil.Process(pid).children() if command in command_line(child)]
 
 
 def driver_of(stack: LocalStack) -> int:
     """Return the process of Spark's driver."""
-    (driver,) = children_of(stack.services[PIPELINE].pid, b"spawn_main")
+    (driver,) = children_of(stack.services[PIPELINE].pid, "spawn_main")
     return driver
 
 
 def jvm_of(stack: LocalStack) -> int:
-    (jvm,) = children_of(driver_of(stack), b"SparkSubmit")
+    (jvm,) = children_of(driver_of(stack), "SparkSubmit")
     return jvm
 
 
 def python_processes_of(stack: LocalStack) -> list[int]:
     """Return the process that forks Spark's Python workers, and the workers."""
-    (daemon,) = children_of(jvm_of(stack), b"spark.daemon")
-    return [daemon, *children_of(daemon, b"")]
+    (daemon,) = children_of(jvm_of(stack), "spark.daemon")
+    return [daemon, *children_of(daemon, "")]
 
 
 def count(stack: LocalStack, event: str) -> int:
