@@ -27,9 +27,8 @@ _SCALE = 0.3  # of the rounds of a loop
 _MESSAGES, _RATE = 1000, 200.0
 
 
-def measure_engine() -> dict[str, float]:
+def measure_engine(folder: Path) -> dict[str, float]:
     """Return figures by name, with this process's engine, which the services inherit."""
-    folder = Path(tempfile.mkdtemp())
     found = {row.key: row.value for row in loops.BENCHMARKS[0].measure(folder, _SCALE).rows}
     before = time.perf_counter()
     with LocalStack(folder / "store", environment={"TIDEMARK_PIPELINE": "plain"}) as stack:
@@ -46,9 +45,8 @@ def _in_new_process(extension: str | None) -> dict[str, float]:
     if extension is not None:
         environment["PYTHONPATH"] = extension
     done = subprocess.run([sys.executable, "-m", __spec__.name], env=environment, stdout=subprocess.PIPE, check=True)
-    told = json.loads(done.stdout)
-    assert told.pop("extension") == (extension is not None), "the extension was built from other sources"
-    found: dict[str, float] = told
+    found: dict[str, float] = json.loads(done.stdout)
+    assert found.pop("extension") == (extension is not None), "the extension was built from other sources"
     return found
 
 
@@ -65,4 +63,5 @@ if __name__ == "__main__":
     if len(sys.argv) > 1:
         main(sys.argv[1])
     else:
-        print(json.dumps(measure_engine() | {"extension": compiled.extension is not None}))
+        with tempfile.TemporaryDirectory() as folder:
+            print(json.dumps(measure_engine(Path(folder)) | {"extension": compiled.extension is not None}))

@@ -48,7 +48,7 @@ def main(extra: str, *without: str) -> None:
     """Print the entries reachable from *extra*, except by way of *without*."""
     locked = entries()
     wanted = roots(extra) - set(without)
-    if missing := wanted - {name for name, _, _ in locked}:
+    if missing := (wanted | set(without)) - {name for name, _, _ in locked}:
         sys.exit(f"requirements.lock lacks {', '.join(sorted(missing))}: run `make lock`")
     while new := {name for name, needed_by, _ in locked if needed_by & wanted} - wanted - set(without):
         wanted |= new

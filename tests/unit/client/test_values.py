@@ -80,6 +80,13 @@ def test_several_bodies_are_refused(body: bytes | None, options: Any) -> None:
         message_of("t", body, options)
 
 
+@pytest.mark.parametrize("options", [{"value": 0}, {"value": None}, {"model": None}])
+def test_a_message_takes_no_other_body(options: Any) -> None:
+    """An empty value is one, too."""
+    with pytest.raises(ValueError, match="brings its own body"):
+        message_of(Message("t", b"x"), None, options)
+
+
 @pytest.mark.parametrize("model", [{"book": "a"}, Point(1), Order, None])
 def test_a_model_must_be_a_pydantic_models_instance(model: object) -> None:
     with pytest.raises(TypeError, match="instance of a pydantic model"):

@@ -310,8 +310,9 @@ class Consumer:
     def pull(self, topic: str, queue_id: int, offset: int | str, **parameters: Any) -> PulledPage:
         """Return one page of any queue from any offset; the consumer's positions do not change. See `Query.pull`."""
         page = pulled_page(TopicQueue(topic, queue_id), self._query.pull(topic, queue_id, offset, **parameters))
-        for message in page.messages:
-            message.read_by(self._deserializer)
+        if self._deserializer is not None:
+            for message in page.messages:
+                message.read_by(self._deserializer)
         return page
 
     def __iter__(self) -> Iterator[ReceivedMessage]:

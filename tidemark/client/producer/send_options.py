@@ -102,11 +102,12 @@ def message_of(
     message: Message | str, body: bytes | str | None, options: SendOptions, serializer: Serializer = json_body
 ) -> Message:
     """Return *message* if it is a Message; otherwise build one from topic, body and options."""
+    has_object = "model" in options or "value" in options
     if isinstance(message, Message):
-        if body is not None or any(options.get(name) for name in MESSAGE_PARTS):
+        if body is not None or has_object or any(options.get(name) for name in MESSAGE_PARTS):
             raise ValueError("a Message brings its own body, keys, tag, properties, delay_level and flag: omit these")
         return message
-    if "model" in options or "value" in options:
+    if has_object:
         body = _body_of(body, options, serializer)
     if body is None:
         raise ValueError("a send needs a Message, or a topic and a body; the body is missing")
