@@ -7,9 +7,11 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from datetime import datetime
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from tidemark.client.consumer.consumer import Offsets, Where
+from tidemark.client.consumer.open_page_source import DEFAULT_LIMITS, DEFAULT_TABLE_LIMITS
+from tidemark.client.consumer.remoting_pulls import PullLimits
 from tidemark.client.consumer.start_offsets import Place
 from tidemark.client.message import Message
 from tidemark.client.received_message import ReceivedMessage, TopicQueue
@@ -18,7 +20,11 @@ from tidemark.errors import OffsetOutOfRangeError, TopicNotFoundError
 from tidemark.format.topic_name import DEAD_LETTER_PREFIX
 from tidemark.testing.memory_topics import Group, MemoryTopics
 
-_GLANCE_S = 0.02
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+GLANCE_S = 0.02
+"""Seconds for which `consume` waits for a message before it looks at `stop` again."""
 
 
 class MemoryConsumer:
@@ -38,7 +44,7 @@ class MemoryConsumer:
         model: type[Any] | None = None,
         value_deserializer: Deserializer | None = None,
         auto_commit: bool = True,
-        max_messages: int = 500,
+        max_messages: int | None = None,
     ) -> None:
         self._log = log
         self.topics = [topics] if isinstance(topics, str) else list(topics)
@@ -114,7 +120,7 @@ class MemoryConsumer:
 
     def poll(self, timeout_s: float = 1.0, *, max_messages: int | None = None) -> list[ReceivedMessage]:
         """Return the next messages; wait up to *timeout_s* for the first; see `Consumer.poll`."""
-        most = self._max_messages if max_messages is None else max_messages
+        most = self._most(DEFAULT_LIMITS) if max_messages is None else max_messages
         if most < 0:
             raise ValueError(f"max_messages is {most}; it must be at least 0")
         if self._is_closed:
@@ -161,6 +167,18 @@ class MemoryConsumer:
             return self._where(message)
         return self._where.items() <= message.properties.items()
 
+    def poll_table(self, timeout_s: float = 1.0) -> pa.Table | None:
+        """Poll a table; see `Consumer.poll_table`."""
+        from tidemark.testing.memory_table import messages_table
+
+        if self._where is not None:
+            raise ValueError("poll_table does not support `where`: filter the table")
+        messages = self.poll(timeout_s, max_messages=self._most(DEFAULT_TABLE_LIMITS))
+        return messages_table(messages) if messages else None
+
+    def _most(self, usual: PullLimits) -> int:
+        return usual.max_messages if self._max_messages is None else self._max_messages
+
     def __iter__(self) -> Iterator[ReceivedMessage]:
         while True:
             yield from self.poll(max_messages=1)
@@ -182,15 +200,19 @@ class MemoryConsumer:
         A failed message is tried again at once, and stored in %DLQ%group after *max_attempts*. workers, ordered,
         first_delay_level and writer have no effect: one message is handled at a time, in this thread.
         """
-        if self._group is None:
-            raise ValueError("consume needs a group that shares the queues of topics: give topics and group")
+        self.require_shared_group()
         while stop is None or not stop.is_set():
-            messages = self.poll(timeout_s=0 if stop is None else _GLANCE_S, max_messages=1)
+            messages = self.poll(timeout_s=0 if stop is None else GLANCE_S, max_messages=1)
             for message in messages:
                 self._handle(message, handler, max_attempts, on_error)
-            self._commit_positions()
+            self.commit()
             if not messages and stop is None:
                 return
+
+    def require_shared_group(self) -> None:
+        """Raise the ValueError of `consume` without topics and a group."""
+        if self._group is None or self._named:
+            raise ValueError("consume needs a group that shares the queues of topics: give topics and group")
 
     def _handle(
         self,
@@ -206,6 +228,10 @@ class MemoryConsumer:
             except Exception as error:
                 if on_error is not None:
                     on_error(message, error)
+        self.store_dead_letter(message, max_attempts)
+
+    def store_dead_letter(self, message: ReceivedMessage, attempts: int) -> None:
+        """Store *message* in %DLQ%group, after so many failed attempts."""
         failed = Message(
             f"{DEAD_LETTER_PREFIX}{self._group_name}",
             message.body,
@@ -214,7 +240,7 @@ class MemoryConsumer:
             properties=dict(message.properties),
         )
         self._log.create_topic(failed.topic, queues=1)
-        self._log.append([failed], lambda _: 0, {"reconsume_times": max_attempts})
+        self._log.append([failed], lambda _: 0, {"reconsume_times": attempts})
 
     @property
     def assignment(self) -> frozenset[TopicQueue]:

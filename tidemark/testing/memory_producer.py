@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
-from typing import Self, Unpack
+from typing import TYPE_CHECKING, Self, Unpack
 
 from tidemark.client.message import Message
 from tidemark.client.message_queue import MessageQueue
@@ -17,9 +17,14 @@ from tidemark.client.producer.send_options import (
     require_send_options,
 )
 from tidemark.client.send_result import SendResult
+from tidemark.client.unknown_keywords import suggests_keywords
 from tidemark.client.values import Serializer, json_body
 from tidemark.format.primitives import queue_of_key
 from tidemark.testing.memory_topics import WRITER, MemoryTopics
+
+if TYPE_CHECKING:
+    from tidemark.client.producer.send_table import TableResult
+    from tidemark.client.producer.table_columns import TableLike
 
 
 class MemoryProducer:
@@ -66,19 +71,57 @@ class MemoryProducer:
         batch = list(messages)
         return _done(lambda: self.send_batch(batch, **options))
 
-    def _send(self, batch: list[Message], options: PlaceOptions | SendOptions) -> SendResult:
+    def send_packed_async(
+        self, topic: str, packed: bytes, *, count: int = 1, **options: Unpack[PlaceOptions]
+    ) -> Future[SendResult]:
+        """Send a wire batch of *count* messages and return a future of its result."""
+        require_place_options(options, call="send_packed_async")
+        self._require_open()
+        return _done(
+            lambda: self._log.append_packed(topic, packed, lambda queues: self._place(queues, options), options)
+        )
+
+    @suggests_keywords
+    def send_table(
+        self,
+        table: TableLike,
+        topic: str,
+        *,
+        key: str | None = None,
+        tag: str | None = None,
+        body: str | None = None,
+        unique_key: str | None = None,
+        batch_size: int = 1000,
+        on_acknowledged: Callable[[int], None] | None = None,
+    ) -> TableResult:
+        """Send every row of a table; see `Producer.send_table`."""
+        from tidemark.client.producer.send_table import TableSend
+
+        return TableSend(self, topic, batch_size=batch_size, on_acknowledged=on_acknowledged).send(
+            table, key=key, tag=tag, body=body, unique_key=unique_key
+        )
+
+    def _require_open(self) -> None:
         if self._is_closed:
             raise ValueError("this producer is closed")
+
+    def _send(self, batch: list[Message], options: PlaceOptions | SendOptions) -> SendResult:
+        self._require_open()
         return self._log.append(batch, lambda queues: self._choose(queues, batch[0], options), options)
 
     def _choose(self, queues: int, message: Message, options: PlaceOptions | SendOptions) -> int:
-        named, selector = options.get("queue_id"), options.get("selector")
+        selector = options.get("selector")
+        if options.get("queue_id") is None and selector is not None:
+            return selector(self._queues_of(message.topic, queues), message).queue_id
+        if options.get("queue_id") is None and message.first_key:
+            return queue_of_key(message.first_key, queues)
+        return self._place(queues, options)
+
+    def _place(self, queues: int, options: PlaceOptions | SendOptions) -> int:
+        """Return the queue that *options* names, or else the next one."""
+        named = options.get("queue_id")
         if named is not None:
             return named.queue_id if isinstance(named, MessageQueue) else int(named)
-        if selector is not None:
-            return selector(self._queues_of(message.topic, queues), message).queue_id
-        if message.first_key:
-            return queue_of_key(message.first_key, queues)
         self._turn += 1
         return self._turn % queues
 

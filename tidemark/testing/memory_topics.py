@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
 from tidemark.client.message import Message
-from tidemark.client.producer.batch_keys import KeyedBatch, pack_batch
+from tidemark.client.producer.batch_keys import KeyedBatch, derived_keys, pack_batch
 from tidemark.client.producer.send_options import PlaceOptions, SendOptions, request_id_of
 from tidemark.client.received_message import ReceivedMessage, TopicQueue
 from tidemark.client.send_result import SendResult, SendStatus
@@ -79,10 +79,22 @@ class MemoryTopics:
         self, messages: Sequence[Message], choose: Callable[[int], int], options: PlaceOptions | SendOptions
     ) -> SendResult:
         """Store a batch of one topic in the queue that *choose* returns for a number of queues."""
-        topic = messages[0].topic
+        batch = pack_batch(messages, request_id_of(options), self._unique_keys, max_size=MAX_MESSAGE_SIZE_BYTES)
+        return self._append(messages[0].topic, batch, choose, options)
+
+    def append_packed(
+        self, topic: str, packed: bytes, choose: Callable[[int], int], options: PlaceOptions
+    ) -> SendResult:
+        """Store a wire batch in the queue that *choose* returns for a number of queues."""
+        own = [decode_properties(element.properties).get(UNIQ_KEY) for element in decode_elements(packed)]
+        request_id = request_id_of(options) or own[0] or self._unique_keys.make()
+        keys = [key or made for key, made in zip(own, derived_keys(request_id, len(own)), strict=True)]
+        return self._append(topic, KeyedBatch(packed, request_id, keys), choose, options)
+
+    def _append(
+        self, topic: str, batch: KeyedBatch, choose: Callable[[int], int], options: PlaceOptions | SendOptions
+    ) -> SendResult:
         require_sendable_topic(topic)
-        request_id = request_id_of(options)
-        batch = pack_batch(messages, request_id, self._unique_keys, max_size=MAX_MESSAGE_SIZE_BYTES)
         with self.changed:
             if batch.request_id in self._results:
                 return self._results[batch.request_id]._replace(duplicate=True)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Self
 
-from tidemark.client import Consumer, Producer, Query
+from tidemark.client import AsyncConsumer, AsyncProducer, Consumer, Producer, Query
 from tidemark.errors import UnavailableError
 from tidemark.local.local_stack import LocalStack
 from tidemark.settings.engine import Engine
@@ -58,6 +58,14 @@ class TidemarkServer:
     def consumer(self, topics: str | Iterable[str], **options: Any) -> Consumer:
         """Return a consumer of *topics*; *options* are Consumer's. The caller closes it."""
         return Consumer(topics, url=self.query_url, **options)
+
+    def async_producer(self, **options: Any) -> AsyncProducer:
+        """Return a producer for asyncio; *options* are AsyncProducer's. The caller closes it."""
+        return AsyncProducer(self.writer_address, **options)
+
+    def async_consumer(self, topics: str | Iterable[str], **options: Any) -> AsyncConsumer:
+        """Return a consumer for asyncio; *options* are AsyncConsumer's. The caller closes it."""
+        return AsyncConsumer(topics, url=self.query_url, **options)
 
     def query(self, **options: Any) -> Query:
         """Return a client of the REST API; *options* are Query's. The caller closes it."""

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import inspect
 import itertools
 import threading
 import time
+import zlib
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pydantic import BaseModel, ValidationError
 
-from tidemark.client import Consumer, Message, Producer, ReceivedMessage
+from tidemark.client import AsyncConsumer, AsyncProducer, Consumer, Message, Producer, ReceivedMessage
 from tidemark.errors import (
     BatchEmptyError,
     MessageSizeExceededError,
@@ -21,7 +25,14 @@ from tidemark.errors import (
     QueueIllegalError,
     TopicNotFoundError,
 )
-from tidemark.testing import MemoryConsumer, MemoryLog, MemoryProducer, TidemarkServer
+from tidemark.testing import (
+    AsyncMemoryConsumer,
+    AsyncMemoryProducer,
+    MemoryConsumer,
+    MemoryLog,
+    MemoryProducer,
+    TidemarkServer,
+)
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
@@ -40,6 +51,12 @@ class System:
 
     def consumer(self, **options: Any) -> Consumer | MemoryConsumer:
         return self._source.consumer(() if "queues" in options else self.topic, **options)
+
+    def async_producer(self) -> AsyncProducer | AsyncMemoryProducer:
+        return self._source.async_producer()
+
+    def async_consumer(self, **options: Any) -> AsyncConsumer | AsyncMemoryConsumer:
+        return self._source.async_consumer(self.topic, **options)
 
     @property
     def writer_address(self) -> str | None:
@@ -77,6 +94,13 @@ def send_numbers(system: System, count: int, *, queue_id: int = 0) -> None:
     with system.producer() as producer:
         producer.send_batch([Message(system.topic, str(number)) for number in range(count)], queue_id=queue_id)
     system.settle()
+
+
+def require_table(consumer: Consumer | MemoryConsumer) -> pa.Table:
+    """Return the next messages as a table, and require that there are some."""
+    table = consumer.poll_table(timeout_s=20)
+    assert table is not None
+    return table
 
 
 def fail_after_a_poll(consumer: Consumer | MemoryConsumer) -> None:
@@ -345,3 +369,116 @@ def test_values_are_serialized_and_deserialized(system: System) -> None:
         assert [message.value for message in read(consumer, 3)] == [7, 8, 9]
     with system.consumer() as consumer, pytest.raises(ValueError, match="model or value_deserializer"):
         read(consumer, 3)[0].value  # noqa: B018 - it raises
+
+
+def test_tables_are_sent_and_received(system: System) -> None:
+    rows = pa.table({"book": ["Moby-Dick", "Emma", "Emma"], "count": [1, 2, 3], "kind": ["A", None, "B"]})
+    acknowledged: list[int] = []
+    with system.producer() as producer:
+        sent = producer.send_table(rows, system.topic, key="book", tag="kind", on_acknowledged=acknowledged.append)
+        with pytest.raises(KeyError, match="no column 'title'"):
+            producer.send_table(rows, system.topic, key="title")
+        with pytest.raises(TypeError, match="kye"):
+            producer.send_table(rows, system.topic, kye="book")  # type: ignore[call-arg]
+    assert (sent.count, sum(acknowledged)) == (3, 3)
+    assert sent.queue_ids[1] == sent.queue_ids[2]
+    assert list(sent.queue_offsets[1:]) == [0, 1]
+    system.settle()
+    tables: list[pa.Table] = []
+    with system.consumer() as consumer:
+        while sum(table.num_rows for table in tables) < 3:
+            tables.append(require_table(consumer))
+        assert consumer.poll_table(timeout_s=0.1) is None
+    found = pa.concat_tables(tables).sort_by("body")
+    assert found["topic"].to_pylist() == [system.topic] * 3
+    assert [sorted(found["queue_id"].to_pylist()), found["tag"].to_pylist()] == [
+        sorted(sent.queue_ids),
+        [None, "B", "A"],
+    ]
+    assert found["keys"].to_pylist() == [["Emma"], ["Emma"], ["Moby-Dick"]]
+    assert found["body"].to_pylist()[0] == b'{"book":"Emma","count":2,"kind":null}'
+    assert found["body_crc"].to_pylist() == [zlib.crc32(body) & 0x7FFFFFFF for body in found["body"].to_pylist()]
+    with system.consumer(where={"a": "b"}) as consumer, pytest.raises(ValueError, match="where"):
+        consumer.poll_table()
+
+
+def test_both_make_tables_of_one_schema(tidemark_server: TidemarkServer) -> None:
+    tables = []
+    for source in (System(tidemark_server), System(MemoryLog())):
+        send_numbers(source, 1)
+        with source.consumer() as consumer:
+            tables.append(require_table(consumer))
+    assert tables[0].schema == tables[1].schema
+
+
+def test_programs_of_asyncio_send_and_read(system: System) -> None:
+    """A cancelled poll loses no message."""
+
+    async def main() -> list[str]:
+        found: list[str] = []
+        async with system.async_producer() as producer, system.async_consumer(group="a-" + system.topic) as consumer:
+            await producer.send(system.topic, "0", queue_id=0)
+            await producer.send_json(system.topic, 1, queue_id=0)
+            await producer.send_batch([Message(system.topic, "2"), Message(system.topic, "3")], queue_id=0)
+            await producer.flush()
+            while len(found) < 4:
+                found += [message.text() for message in await consumer.poll(timeout_s=20)]
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(consumer.poll(timeout_s=20), 0.2)
+            await producer.send(system.topic, "4", queue_id=0)
+            async for message in consumer:
+                found.append(message.text())
+                break
+            assert await consumer.position((system.topic, 0)) == 5
+            assert sum((await consumer.lag()).values()) == 0
+            await consumer.seek((system.topic, 0), 3)
+            assert [message.text() for message in await consumer.poll(timeout_s=20, max_messages=1)] == ["3"]
+        return found
+
+    assert asyncio.run(main()) == ["0", "1", "2", "3", "4"]
+
+
+def test_a_coroutine_that_fails_is_called_again(system: System) -> None:
+    """MemoryLog calls it at once, the services after a delay."""
+    send_numbers(system, 2)
+    calls: list[str] = []
+
+    async def main() -> None:
+        stop = asyncio.Event()
+
+        async def handle(message: ReceivedMessage) -> None:
+            calls.append(message.text())
+            if len(calls) == 3:
+                stop.set()
+            if calls.count("1") == 1 and message.text() == "1":
+                raise RuntimeError("the first attempt")
+
+        async with system.async_consumer(group="h-" + system.topic) as consumer:
+            with pytest.raises(TypeError, match="async function"):
+                await consumer.consume(print)  # type: ignore[arg-type]
+            await consumer.consume(
+                handle, first_delay_level=1, writer=system.writer_address, on_error=lambda *_: None, stop=stop
+            )
+
+    asyncio.run(main())
+    assert sorted(calls) == ["0", "1", "1"]
+
+
+@pytest.mark.parametrize(
+    ("real", "fake", "missing"),
+    [
+        (Producer, MemoryProducer, {"address", "log_info", "topics", "would_wait"}),
+        (AsyncProducer, AsyncMemoryProducer, set()),
+        (Consumer, MemoryConsumer, {"pull"}),
+        (AsyncConsumer, AsyncMemoryConsumer, {"pull"}),
+    ],
+)
+def test_a_fake_has_the_calls_of_its_class(real: type, fake: type, missing: set[str]) -> None:
+    calls = {name: call for name, call in vars(real).items() if not name.startswith("_")}
+    assert calls.keys() - vars(fake).keys() == missing
+    for name in calls.keys() - missing - {"send_table"}:
+        if callable(calls[name]):
+            assert (
+                inspect.signature(calls[name]).parameters.keys()
+                == inspect.signature(getattr(fake, name)).parameters.keys()
+            )

@@ -17,7 +17,7 @@ PAGE = Path(__file__).parents[3] / "docs" / "testing.md"
 def test_the_tests_of_the_page_pass(tmp_path: Path) -> None:
     """Nothing but pytest finds the fixture: the package's entry point does."""
     blocks = re.findall(r"^```python\n# (\S+)\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
-    assert len(blocks) == 4
+    assert len(blocks) == 5
     for name, text in blocks:
         (tmp_path / name).write_text(text)
     done = subprocess.run(
@@ -29,4 +29,4 @@ def test_the_tests_of_the_page_pass(tmp_path: Path) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "4 passed" in done.stdout
+    assert "5 passed" in done.stdout

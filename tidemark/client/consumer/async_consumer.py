@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
@@ -88,7 +88,7 @@ class AsyncConsumer:
 
     def __aiter__(self) -> AsyncIterator[ReceivedMessage]:
         """Yield messages one by one, without end. A cancelled or abandoned iteration loses no message."""
-        return _Messages(self)
+        return PolledMessages(lambda: self.poll(max_messages=1))
 
     async def pull(self, topic: str, queue_id: int, offset: int | str, **parameters: Any) -> PulledPage:
         """See `Consumer.pull`."""
@@ -215,13 +215,13 @@ async def _first_end(running: asyncio.Future[None], stop: asyncio.Event | None) 
         stopping.cancel()
 
 
-class _Messages(AsyncIterator[ReceivedMessage]):
-    """An iterator over messages. Unlike an async generator, it can continue after a cancelled step."""
+class PolledMessages(AsyncIterator[ReceivedMessage]):
+    """The messages of *poll*, one by one. Unlike an async generator, it can continue after a cancelled step."""
 
-    def __init__(self, consumer: AsyncConsumer) -> None:
-        self._consumer = consumer
+    def __init__(self, poll: Callable[[], Awaitable[list[ReceivedMessage]]]) -> None:
+        self._poll = poll
 
     async def __anext__(self) -> ReceivedMessage:
         while True:
-            for message in await self._consumer.poll(max_messages=1):
+            for message in await self._poll():
                 return message

@@ -18,10 +18,15 @@ class CoroutineHandler:
     """
 
     def __init__(self, function: AsyncHandler, loop: asyncio.AbstractEventLoop) -> None:
-        if not (inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)):
-            raise TypeError(f"the handler of an AsyncConsumer must be an async function, not {function!r}")
+        require_coroutine_function(function)
         self._function = function
         self._loop = loop
 
     def __call__(self, message: ReceivedMessage) -> None:
         asyncio.run_coroutine_threadsafe(self._function(message), self._loop).result()
+
+
+def require_coroutine_function(function: AsyncHandler) -> None:
+    """Raise TypeError if *function* is no coroutine function."""
+    if not (inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)):
+        raise TypeError(f"the handler of an AsyncConsumer must be an async function, not {function!r}")
