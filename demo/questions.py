@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 import orjson
 import pyarrow as pa
@@ -13,8 +13,8 @@ from demo.flights import KEY, TAG
 from demo.screen import show_table
 from tidemark.client import Query
 from tidemark.client.producer.send_table import TableResult
+from tidemark.client.rest.answers import FoundMessage
 
-Json = dict[str, Any]
 CARRIER = "HA"  # Hawaiian: a flight a day
 AIRCRAFT = "N14228"
 _COLUMNS = ("queue", "offset", "scheduled", "flight", "from", "to", "aircraft")
@@ -32,7 +32,7 @@ def ask(query: Query, table: pa.Table, topic: str, sent: TableResult) -> list[st
 
 def latest_of_carrier(query: Query, table: pa.Table, topic: str, sent: TableResult) -> list[str]:
     """Pull by tag from the first offset of each queue, and show the last five messages in log order."""
-    found: list[Json] = []
+    found: list[FoundMessage] = []
     for queue_id in range(QUEUES):
         found += pull_all(query, topic, queue_id, tag=CARRIER)
     found.sort(key=lambda message: int(message["physical_offset"]))
@@ -44,7 +44,7 @@ def latest_of_carrier(query: Query, table: pa.Table, topic: str, sent: TableResu
 
 def journey(query: Query, table: pa.Table, topic: str) -> list[str]:
     """Look up messages by key."""
-    found: list[Json] = []
+    found: list[FoundMessage] = []
     cursor = None
     while True:
         page = query.by_key(topic, AIRCRAFT, limit=200, cursor=cursor, body_encoding="utf8")
@@ -63,13 +63,13 @@ def after_time(query: Query, topic: str, sent: TableResult) -> list[str]:
     """Find offsets by time: the first messages stored at or after a moment in the middle of the append."""
     time_ms = sorted(result.store_timestamp_ms for result in sent.results)[len(sent.results) // 2]
     differences = []
-    shown: list[Json] = []
+    shown: list[FoundMessage] = []
     for queue_id in range(QUEUES):
         offset = int(query.offset_at(topic, queue_id, time_ms)["offset"])
         page = query.pull(topic, queue_id, max(0, offset - 1), max_messages=2, body_encoding="utf8")["messages"]
         before = [message for message in page if message["queue_offset"] < offset]
         behind = [message for message in page if message["queue_offset"] >= offset]
-        shown += [{"queue_id": queue_id, **message} for message in behind]
+        shown += [FoundMessage(queue_id=queue_id, **message) for message in behind]
         if any(m["store_timestamp_ms"] >= time_ms for m in before):
             differences.append(f"offset by time: queue {queue_id} has an earlier message at or after {time_ms}")
         if any(m["store_timestamp_ms"] < time_ms for m in behind):
@@ -92,9 +92,9 @@ def one_message(query: Query, table: pa.Table, topic: str, sent: TableResult) ->
     return []
 
 
-def pull_all(query: Query, topic: str, queue_id: int, *, tag: str | None = None) -> list[Json]:
+def pull_all(query: Query, topic: str, queue_id: int, *, tag: str | None = None) -> list[FoundMessage]:
     """Pull all messages of a queue, page by page, with bodies as text."""
-    found: list[Json] = []
+    found: list[FoundMessage] = []
     next_offset, end = 0, 1
     while next_offset < end:
         page = query.pull(
@@ -105,7 +105,7 @@ def pull_all(query: Query, topic: str, queue_id: int, *, tag: str | None = None)
     return found
 
 
-def _show(title: str, messages: list[Json]) -> None:
+def _show(title: str, messages: Sequence[FoundMessage]) -> None:
     rows = []
     for message in messages:
         flight = orjson.loads(message["body"])
@@ -117,7 +117,7 @@ def _show(title: str, messages: list[Json]) -> None:
     show_table(title, _COLUMNS, rows)
 
 
-def _differences(what: str, found: int, expected: int, wrong: list[Json]) -> list[str]:
+def _differences(what: str, found: int, expected: int, wrong: Sequence[FoundMessage]) -> list[str]:
     differences = [f"{what}: {len(wrong)} messages that do not match the query"] if wrong else []
     if found != expected:
         differences.append(f"{what}: {found} found, {expected} in the table")

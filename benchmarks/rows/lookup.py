@@ -118,8 +118,7 @@ def _by_key(query: Query, key: str) -> str:
     messages = query.by_key(_TOPIC, key)["messages"]
     if len(messages) != 1 or messages[0]["keys"] != [key]:
         raise RuntimeError(f"expected one message with key {key}, found {len(messages)}")
-    found: str = messages[0]["offset_msg_id"]
-    return found
+    return messages[0]["offset_msg_id"] or ""
 
 
 BENCHMARKS = (Benchmark("lookup", _KEYS, _measure),)

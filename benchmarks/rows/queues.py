@@ -151,8 +151,8 @@ def _pull(url: str, topics: int, queues: int, start: Start) -> list[tuple[int, f
         puller = Puller(query, Place(url, "bench-0", queues, Form.RECORDS, MESSAGES))
 
         def pull_many() -> int:
-            limits = {"max_messages": ANSWER_MESSAGES, "max_bytes": ANSWER_BYTES}
-            pages = query.record_pages_of(dict.fromkeys(everything, 0), **limits)
+            offsets = dict.fromkeys(everything, 0)
+            pages = query.record_pages_of(offsets, max_messages=ANSWER_MESSAGES, max_bytes=ANSWER_BYTES)
             return sum(page.message_count for _, page in pages)
 
         def pull_each() -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import orjson
@@ -15,6 +15,7 @@ from tests.builders import MAGIC_V1, MAGIC_V2, buffer_of_records, wire_batch
 from tests.property.test_message_json import BYTES, ELEMENTS, HOSTS, I4, I8, PROPERTIES
 from tidemark.client.consumer.stored_messages import decode_records
 from tidemark.client.received_message import ReceivedMessage, TopicQueue
+from tidemark.client.rest.answers import MessageAnswer
 from tidemark.format import message
 from tidemark.read.messages.body import BodyEncoding
 from tidemark.read.messages.message_json import message_json
@@ -80,7 +81,7 @@ def decoded_by_service(
     assert orjson.loads(answer) == as_rows
     skipped = found.skipped(np.array([one["queue_offset"] for one in records], np.int64))
     return (
-        [ReceivedMessage.of(QUEUE, row) for row in as_rows if row["queue_offset"] >= least],
+        [ReceivedMessage.of(QUEUE, cast(MessageAnswer, row)) for row in as_rows if row["queue_offset"] >= least],
         [(one.physical_offset, one.queue_offset, one.reason) for one in skipped],
         buffer.tobytes(),
     )

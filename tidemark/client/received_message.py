@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from tidemark.client.rest.answers import MessageAnswer, PullAnswer, SkippedAnswer
 from tidemark.client.values import Deserializer
 
 JSON = "application/json"
-Json = dict[str, Any]
 
 
 class TopicQueue(NamedTuple):
@@ -152,7 +152,7 @@ class ReceivedMessage:
         return ReceivedMessage, tuple(self.as_dict().values())
 
     @classmethod
-    def of(cls, queue: TopicQueue, message: Json) -> ReceivedMessage:
+    def of(cls, queue: TopicQueue, message: MessageAnswer) -> ReceivedMessage:
         """Return the ReceivedMessage for *message* of a JSON answer with base64 bodies."""
         return cls(
             *queue,
@@ -187,11 +187,11 @@ class PulledPage(NamedTuple):
     next_offset: int
     min_offset: int
     max_offset: int
-    skipped: list[Json]
+    skipped: list[SkippedAnswer]
 
 
-def pulled_page(queue: TopicQueue, page: Json) -> PulledPage:
-    """Return the PulledPage for the JSON answer *page*."""
+def pulled_page(queue: TopicQueue, page: PullAnswer) -> PulledPage:
+    """Return the PulledPage for the JSON answer *page*, which has base64 bodies."""
     return PulledPage(
         queue,
         page["status"],

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import base64
-from typing import Any
+from typing import Any, cast
 
 from tidemark.client.received_message import ReceivedMessage, TopicQueue
+from tidemark.client.rest.answers import MessageAnswer, PullAnswer
 
 ORDERS = TopicQueue("orders", 0)
 
@@ -18,9 +19,9 @@ def received(queue_offset: int = 0, *, queue: TopicQueue = ORDERS, **fields: Any
     return message.replace(**fields)
 
 
-def message_json(queue_offset: int, body: bytes = b"x", **members: Any) -> dict[str, Any]:
+def message_json(queue_offset: int, body: bytes = b"x", **members: Any) -> MessageAnswer:
     """Return one message of a JSON answer."""
-    return {
+    message = {
         "queue_offset": queue_offset,
         "body": base64.b64encode(body).decode(),
         "tag": None,
@@ -38,11 +39,12 @@ def message_json(queue_offset: int, body: bytes = b"x", **members: Any) -> dict[
         "store_host": "127.0.0.1:2",
         **members,
     }
+    return cast(MessageAnswer, message)
 
 
-def page_json(requested_offset: int, offsets: list[int], *, end: int, **members: Any) -> dict[str, Any]:
+def page_json(requested_offset: int, offsets: list[int], *, end: int, **members: Any) -> PullAnswer:
     """Return the page of a queue with the visible end *end*; it holds the messages at *offsets*."""
-    return {
+    page = {
         "status": "FOUND" if offsets else "OFFSET_OVERFLOW_ONE",
         "messages": [message_json(offset) for offset in offsets],
         "requested_offset": requested_offset,
@@ -52,3 +54,4 @@ def page_json(requested_offset: int, offsets: list[int], *, end: int, **members:
         "skipped": [],
         **members,
     }
+    return cast(PullAnswer, page)

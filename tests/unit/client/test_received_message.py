@@ -2,11 +2,15 @@ from __future__ import annotations
 
 import copy
 import pickle
+from typing import cast
 
 import pytest
 
 from tests.unit.client.received_messages import ORDERS, message_json, page_json, received
 from tidemark.client.received_message import FIELDS, ReceivedMessage, pulled_page
+from tidemark.client.rest.answers import MessageAnswer, SkippedAnswer
+
+LOST: SkippedAnswer = {"physical_offset": -1, "queue_offset": 4, "reason": "UNIT_LOST", "message_count": 1}
 
 
 def test_a_message_of_a_json_answer_has_its_bytes_and_its_offset() -> None:
@@ -25,7 +29,7 @@ def test_every_member_of_the_answer_arrives_under_its_name() -> None:
     numbers = ("store_timestamp_ms", "born_timestamp_ms", "flag", "sys_flag", "reconsume_times")
     members = {name: number for number, name in enumerate(numbers, 1)}
     texts = {name: name for name in ("message_id", "offset_msg_id", "born_host", "store_host")}
-    message = ReceivedMessage.of(ORDERS, {**message_json(0), **members, **texts})
+    message = ReceivedMessage.of(ORDERS, cast(MessageAnswer, {**message_json(0), **members, **texts}))
     assert {name: getattr(message, name) for name in (*members, *texts)} == {**members, **texts}
 
 
@@ -43,10 +47,10 @@ def test_reading_a_body_that_is_not_utf8_as_text_raises() -> None:
 
 
 def test_a_page_has_its_messages_and_its_bounds() -> None:
-    page = pulled_page(ORDERS, page_json(3, [3, 5], end=9, min_offset=1, skipped=[{"queue_offset": 4}]))
+    page = pulled_page(ORDERS, page_json(3, [3, 5], end=9, min_offset=1, skipped=[LOST]))
     assert [message.queue_offset for message in page.messages] == [3, 5]
     assert (page.status, page.requested_offset, page.next_offset) == ("FOUND", 3, 6)
-    assert (page.min_offset, page.max_offset, page.skipped) == (1, 9, [{"queue_offset": 4}])
+    assert (page.min_offset, page.max_offset, page.skipped) == (1, 9, [LOST])
 
 
 def test_equal_messages_have_equal_attributes() -> None:

@@ -18,6 +18,7 @@ from tidemark.cli.terminal.exit_status import say
 from tidemark.cli.terminal.service_addresses import topic_path
 from tidemark.client.consumer.long_poller import Fetcher
 from tidemark.client.received_message import JSON, TopicQueue
+from tidemark.client.rest.answers import PullAnswer
 
 if TYPE_CHECKING:
     from tidemark.client import Query
@@ -62,22 +63,21 @@ def pages_of_queue(
 ) -> Iterator[_Messages]:
     """Yield messages of one queue, until the end of the span or of the queue."""
     at, end = span.start, span.end
-    path = f"{topic_path(topic)}/queues/{span.queue_id}/messages"
     while end is None or at < end:
         most = page_size if end is None else min(page_size, end - at)
-        page = service.get(path, offset=at, max_messages=most, tag=tags or None, body_encoding="auto")
+        page = service.pull(topic, span.queue_id, at, max_messages=most, tag=tags or None, body_encoding="auto")
         yield _messages_of(topic, span, page)
         if page["next_offset"] == at:
             return
         at = page["next_offset"]
 
 
-def _messages_of(topic: str, span: ReadRange, page: dict[str, Any]) -> _Messages:
+def _messages_of(topic: str, span: ReadRange, page: PullAnswer) -> _Messages:
     """Return the messages of *page* in the span, each with its queue; print warnings for damaged records."""
     for skipped in page["skipped"]:
         say(f"warning: the record at {skipped['physical_offset']} is damaged: {skipped['reason']}")
-    found = [{"topic": topic, "queue_id": span.queue_id, **message} for message in page["messages"]]
-    return [message for message in found if span.end is None or message["queue_offset"] < span.end]
+    wanted = [message for message in page["messages"] if span.end is None or message["queue_offset"] < span.end]
+    return [{"topic": topic, "queue_id": span.queue_id, **message} for message in wanted]
 
 
 def follow_queues(

@@ -16,6 +16,7 @@ from tidemark.client.consumer.coroutine_handler import AsyncHandler, CoroutineHa
 from tidemark.client.consumer.handout import Handout
 from tidemark.client.consumer.start_offsets import Place
 from tidemark.client.received_message import PulledPage, ReceivedMessage, TopicQueue
+from tidemark.client.rest.answers import RecordsParameters
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -90,7 +91,9 @@ class AsyncConsumer:
         """Yield messages one by one, without end. A cancelled or abandoned iteration loses no message."""
         return PolledMessages(lambda: self.poll(max_messages=1))
 
-    async def pull(self, topic: str, queue_id: int, offset: int | str, **parameters: Any) -> PulledPage:
+    async def pull(
+        self, topic: str, queue_id: int, offset: int | str, **parameters: Unpack[RecordsParameters]
+    ) -> PulledPage:
         """See `Consumer.pull`."""
         return await self._run(partial(self.consumer.pull, topic, queue_id, offset, **parameters))
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, Unpack
 
 from tidemark.client.consumer.group_member import GroupMember
 from tidemark.client.consumer.handout import Handout
@@ -20,6 +20,7 @@ from tidemark.client.consumer.queue_cursor import Cursors, IsWanted
 from tidemark.client.consumer.start_offsets import Place, StartOffsets
 from tidemark.client.own_process import OwnProcess
 from tidemark.client.received_message import JSON, PulledPage, ReceivedMessage, TopicQueue, pulled_page
+from tidemark.client.rest.answers import RecordsParameters
 from tidemark.client.rest.page import ARROW
 from tidemark.client.rest.query import Query
 from tidemark.client.tracing.spans import record_received
@@ -307,9 +308,10 @@ class Consumer:
                 if page.table.num_rows:
                     taken.pages.append(page)
 
-    def pull(self, topic: str, queue_id: int, offset: int | str, **parameters: Any) -> PulledPage:
+    def pull(self, topic: str, queue_id: int, offset: int | str, **parameters: Unpack[RecordsParameters]) -> PulledPage:
         """Return one page of any queue from any offset; the consumer's positions do not change. See `Query.pull`."""
-        page = pulled_page(TopicQueue(topic, queue_id), self._query.pull(topic, queue_id, offset, **parameters))
+        answer = self._query.pull(topic, queue_id, offset, body_encoding="base64", **parameters)
+        page = pulled_page(TopicQueue(topic, queue_id), answer)
         if self._deserializer is not None:
             for message in page.messages:
                 message.read_by(self._deserializer)

@@ -9,14 +9,14 @@ import contextlib
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 import orjson
 import pyarrow as pa
 
 from tidemark.client.consumer.wakeup import Bell
 from tidemark.client.received_message import PulledPage, ReceivedMessage, TopicQueue
-from tidemark.client.rest.problems import Json
+from tidemark.client.rest.answers import SkippedAnswer
 from tidemark.errors import OffsetOutOfRangeError, OffsetTooSmallError, UnavailableError
 from tidemark.read.messages.body import BodyEncoding
 from tidemark.read.messages.message_columns import SCHEMA, message_batch
@@ -71,8 +71,8 @@ class FileFetched(NamedTuple):
         table = pa.Table.from_batches(batches, SCHEMA)
         return TablePage(self.queue, table, self.result.next_offset, self._skipped())
 
-    def _skipped(self) -> list[Json]:
-        return [skip._asdict() for skip in self.result.skipped]
+    def _skipped(self) -> list[SkippedAnswer]:
+        return [cast(SkippedAnswer, skip._asdict()) for skip in self.result.skipped]
 
     def _require_range(self) -> None:
         facts = {

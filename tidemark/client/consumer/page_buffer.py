@@ -16,7 +16,7 @@ from tidemark.client.consumer.queue_assignment import QueueAssignment
 from tidemark.client.consumer.queue_cursor import Cursor, Cursors, IsWanted
 from tidemark.client.consumer.start_offsets import StartOffsets
 from tidemark.client.received_message import TopicQueue
-from tidemark.client.rest.problems import Json
+from tidemark.client.rest.answers import SkippedAnswer
 from tidemark.errors import OffsetError, OffsetTooSmallError, TopicNotFoundError, UnavailableError
 
 P = TypeVar("P", bound="BufferedPage")
@@ -31,7 +31,7 @@ class BufferedPage(Protocol):
     """The content of one pull's answer, in any form."""
 
     @property
-    def skipped(self) -> list[Json]: ...
+    def skipped(self) -> list[SkippedAnswer]: ...
 
 
 class OnLost(Protocol):
@@ -298,7 +298,7 @@ def _first_again(cursor: Cursor, error: OffsetError) -> int | None:
     return None
 
 
-def _warn_of_skipped(queue: TopicQueue, skipped: list[Json]) -> None:
+def _warn_of_skipped(queue: TopicQueue, skipped: list[SkippedAnswer]) -> None:
     """Log damaged records, which cannot be handed out."""
     _log.warning(
         "queue %d of %s: damaged records were skipped: %s",

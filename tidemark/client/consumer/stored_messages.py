@@ -12,6 +12,7 @@ import zlib
 from typing import Any, NamedTuple
 
 from tidemark.client.received_message import ReceivedMessage, TopicQueue
+from tidemark.client.rest.answers import SkippedAnswer
 from tidemark.errors import BatchMalformedError, CorruptMessageError
 from tidemark.format.compression import decompress
 from tidemark.format.elements import Element, decode_elements
@@ -19,8 +20,6 @@ from tidemark.format.host import decode_host
 from tidemark.format.message_id import encode_offset_message_id
 from tidemark.format.properties import KEYS, TAGS, UNIQ_KEY, decode_properties, split_keys
 from tidemark.format.sys_flag import INNER_BATCH_FLAGS, SysFlag
-
-Json = dict[str, Any]
 
 _V4_HEAD = struct.Struct(">iii8xq8xi44xi")  # size, magic, body CRC, queue offset, sys_flag, body length; two IPv4 hosts
 _FIRST = struct.Struct(">iiiiiqqiq")  # the fields before the born host, which all records have
@@ -71,7 +70,7 @@ class RecordsPage(NamedTuple):
     """The messages of a page, and its damaged records."""
 
     messages: list[ReceivedMessage]
-    skipped: list[Json]
+    skipped: list[SkippedAnswer]
 
 
 def decode_records(
@@ -83,7 +82,7 @@ def decode_records(
     """
     topic, queue_id = queue
     messages: list[ReceivedMessage] = []
-    skipped: list[Json] = []
+    skipped: list[SkippedAnswer] = []
     add, unpack, crc32 = messages.append, _V4_HEAD.unpack_from, zlib.crc32
     at, end = 0, len(page)
     while at < end:
@@ -108,7 +107,12 @@ def decode_records(
 
 
 def _take_special(
-    queue: TopicQueue, page: bytes, at: int, least_offset: int, messages: list[ReceivedMessage], skipped: list[Json]
+    queue: TopicQueue,
+    page: bytes,
+    at: int,
+    least_offset: int,
+    messages: list[ReceivedMessage],
+    skipped: list[SkippedAnswer],
 ) -> None:
     """Add the messages of a record with IPv6 hosts, a compressed body, or an inner batch."""
     _, _, crc, _, _, queue_offset, _, sys_flag, _ = _FIRST.unpack_from(page, at)
@@ -137,7 +141,7 @@ def _elements(body: bytes, sys_flag: int) -> list[Element]:
         return []
 
 
-def _skip(page: bytes, at: int, queue_offset: int, reason: str) -> Json:
+def _skip(page: bytes, at: int, queue_offset: int, reason: str) -> SkippedAnswer:
     (physical_offset,) = _INT64.unpack_from(page, at + 28)
     return {"physical_offset": physical_offset, "queue_offset": queue_offset, "reason": reason, "message_count": 1}
 

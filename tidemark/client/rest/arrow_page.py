@@ -9,9 +9,10 @@ import orjson
 import pyarrow as pa
 
 from tidemark.client.received_message import TopicQueue
+from tidemark.client.rest.answers import SkippedAnswer
 from tidemark.client.rest.connections import Answer
 from tidemark.client.rest.page import ARROW, table_of
-from tidemark.client.rest.problems import Json, require_success
+from tidemark.client.rest.problems import require_success
 
 __all__ = ["ARROW", "TablePage", "join_pages", "table_page"]
 
@@ -22,7 +23,7 @@ class TablePage(NamedTuple):
     queue: TopicQueue
     table: pa.Table
     next_offset: int
-    skipped: list[Json]
+    skipped: list[SkippedAnswer]
 
 
 def table_page(queue: TopicQueue, answer: Answer) -> TablePage:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from http.client import HTTPMessage
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import orjson
 
+from tidemark.client.rest.answers import SkippedAnswer
 from tidemark.client.rest.connections import Answer
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ class RecordsPage(NamedTuple):
     min_offset: int
     max_offset: int
     message_count: int
-    skipped: list[dict[str, Any]]  # the first twenty records that failed their check
+    skipped: list[SkippedAnswer]  # the first twenty records that failed their check
 
 
 def records_page(answer: Answer) -> RecordsPage:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from http import HTTPStatus
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 import orjson
 
 from tidemark.client.received_message import JSON, PulledPage, TopicQueue, pulled_page
+from tidemark.client.rest.answers import PullAnswer
 from tidemark.client.rest.connections import Answer
 from tidemark.client.rest.multipart_answer import parts_of
 from tidemark.client.rest.problems import Json, error_of, require_success
@@ -23,9 +24,9 @@ class HttpFetched(NamedTuple):
     queue: TopicQueue
     answer: Answer
 
-    def content(self) -> Json:
+    def content(self) -> PullAnswer:
         """Return the content of a JSON answer."""
-        content: Json = orjson.loads(require_success(self.answer).body)
+        content: PullAnswer = orjson.loads(require_success(self.answer).body)
         return content
 
     def page(self) -> PulledPage:
@@ -45,11 +46,11 @@ class JsonFetched(NamedTuple):
     queue: TopicQueue
     found: Json
 
-    def content(self) -> Json:
+    def content(self) -> PullAnswer:
         """Return the page, or raise the error of the refused pull."""
         if "reason" in self.found:
             raise error_of(self.found, self.found["status"])
-        return self.found
+        return cast(PullAnswer, self.found)
 
     def page(self) -> PulledPage:
         """Return the entry as messages."""

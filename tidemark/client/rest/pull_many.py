@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -12,7 +12,7 @@ from tidemark.client.received_message import TopicQueue
 from tidemark.client.rest.connections import Connections, SentRequest
 from tidemark.client.rest.multipart_answer import Part, parts_of
 from tidemark.client.rest.page import following_offset
-from tidemark.client.rest.problems import Json, require_success
+from tidemark.client.rest.problems import require_success
 
 PULL_PATH = "/v1/pull"
 _QUEUES_A_PULL = 256
@@ -27,7 +27,12 @@ class From(NamedTuple):
 
 
 def ask_for_many(
-    connections: Connections, places: Iterable[From], accept: str, parameters: Json, *, is_repeatable: bool = True
+    connections: Connections,
+    places: Iterable[From],
+    accept: str,
+    parameters: Mapping[str, Any],
+    *,
+    is_repeatable: bool = True,
 ) -> SentRequest:
     """Send one request for all *places*. parameters: None is left out. is_repeatable: as for `Connections.ask`."""
     given = {name: value for name, value in parameters.items() if value is not None}
@@ -40,7 +45,10 @@ def ask_for_many(
 
 
 def many_pages(
-    connections: Connections, offsets: Mapping[tuple[str, int], int | str], accept: str, parameters: Json
+    connections: Connections,
+    offsets: Mapping[tuple[str, int], int | str],
+    accept: str,
+    parameters: Mapping[str, Any],
 ) -> Iterator[Part]:
     """Yield the pages of the queues in turn; raise the StoreError of a refused queue. accept: not JSON."""
     left = deque(From(TopicQueue(*queue), offset) for queue, offset in offsets.items())

@@ -4,12 +4,26 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Literal, Unpack, cast
 from urllib.parse import quote
 
 import orjson
 
 from tidemark.client.received_message import TopicQueue
+from tidemark.client.rest.answers import (
+    LookupParameters,
+    MessagesAnswer,
+    OffsetAnswer,
+    PageParameters,
+    PullAnswer,
+    PullParameters,
+    QueueAnswer,
+    QueueLimits,
+    RecordsParameters,
+    SearchAnswer,
+    SearchParameters,
+    WatermarkAnswer,
+)
 from tidemark.client.rest.connections import Answer, Connections, SentRequest
 from tidemark.client.rest.page import (
     ARROW,
@@ -46,27 +60,28 @@ class Query:
         self.url = url or _default_url()
         self._connections = Connections(self.url, timeout_s=timeout_s, credentials=credentials)
 
-    def watermark(self) -> Json:
+    def watermark(self) -> WatermarkAnswer:
         """Return the watermark and the committed offset."""
-        return self.get("/v1/watermark")
+        return cast(WatermarkAnswer, self.get("/v1/watermark"))
 
-    def pull(self, topic: str, queue_id: int, offset: int | str, **parameters: Any) -> Json:
-        """Return messages of one queue from *offset* (a number, earliest or latest).
+    def pull(self, topic: str, queue_id: int, offset: int | str, **parameters: Unpack[PullParameters]) -> PullAnswer:
+        """Return messages of one queue from *offset* (a number, earliest or latest)."""
+        return cast(PullAnswer, self.get(messages_path(topic, queue_id), offset=offset, **parameters))
 
-        parameters: max_messages, max_bytes, tag (one or a list), wait_ms, body_encoding, semantics
-        """
-        return self.get(messages_path(topic, queue_id), offset=offset, **parameters)
-
-    def queue(self, topic: str, queue_id: int) -> Json:
+    def queue(self, topic: str, queue_id: int) -> QueueAnswer:
         """Return the bounds of one queue."""
-        return self.get(f"/v1/topics/{quote(topic, safe='')}/queues/{queue_id}")
+        return cast(QueueAnswer, self.get(f"/v1/topics/{quote(topic, safe='')}/queues/{queue_id}"))
 
-    def pull_records(self, topic: str, queue_id: int, offset: int | str, **parameters: Any) -> RecordsPage:
+    def pull_records(
+        self, topic: str, queue_id: int, offset: int | str, **parameters: Unpack[RecordsParameters]
+    ) -> RecordsPage:
         """Pull the stored records, back to back: the fastest form for high volume. Arguments as for `pull`."""
         path = messages_path(topic, queue_id)
         return records_page(self.answer(path, RECORDS, {"offset": offset, **parameters}))
 
-    def pull_table(self, topic: str, queue_id: int, offset: int | str, **parameters: Any) -> pa.Table:
+    def pull_table(
+        self, topic: str, queue_id: int, offset: int | str, **parameters: Unpack[RecordsParameters]
+    ) -> pa.Table:
         """Pull a table with one column per field. Arguments as for `pull`.
 
         The schema's metadata has the other values as text, such as `tidemark.next_offset`.
@@ -75,7 +90,13 @@ class Query:
         return table_of(self.answer(path, ARROW, {"offset": offset, **parameters}))
 
     def record_pages(
-        self, topic: str, queue_id: int, offset: int | str, *, wait_ms: int | None = None, **parameters: Any
+        self,
+        topic: str,
+        queue_id: int,
+        offset: int | str,
+        *,
+        wait_ms: int | None = None,
+        **parameters: Unpack[PageParameters],
     ) -> Iterator[RecordsPage]:
         """Yield pages of `pull_records` from *offset* to the visible end; with wait_ms, wait there for more, endlessly.
 
@@ -93,7 +114,7 @@ class Query:
         *,
         wait_ms: int | None = None,
         with_empty: bool = False,
-        **parameters: Any,
+        **parameters: Unpack[PageParameters],
     ) -> Iterator[pa.Table]:
         """Yield pages of `pull_table`, as `record_pages` does.
 
@@ -104,38 +125,41 @@ class Query:
                 yield table_of(answer)
 
     def record_pages_of(
-        self, queues: Mapping[tuple[str, int], int | str], **parameters: Any
+        self, queues: Mapping[tuple[str, int], int | str], **parameters: Unpack[QueueLimits]
     ) -> Iterator[tuple[TopicQueue, RecordsPage]]:
         """Yield pages of `pull_records` of many queues, each from its offset to its visible end.
 
         One request covers up to 256 queues.
 
         queues  (topic, queue id) → offset; pages come in this order, and again for queues with more than one page
-        parameters: max_messages and max_bytes, for all queues of an answer together; tag (a list)
+        parameters: max_messages and max_bytes hold for all queues of an answer together
         """
         for part in many_pages(self._connections, queues, RECORDS, parameters):
             if has_messages(part.answer.headers):
                 yield part.queue, records_page(part.answer)
 
     def tables_of(
-        self, queues: Mapping[tuple[str, int], int | str], **parameters: Any
+        self, queues: Mapping[tuple[str, int], int | str], **parameters: Unpack[QueueLimits]
     ) -> Iterator[tuple[TopicQueue, pa.Table]]:
         """Yield pages of `pull_table` of many queues, as `record_pages_of` does."""
         for part in many_pages(self._connections, queues, ARROW, parameters):
             if has_messages(part.answer.headers):
                 yield part.queue, table_of(part.answer)
 
-    def offset_at(self, topic: str, queue_id: int, time: int | str, *, boundary: str = "lower") -> Json:
+    def offset_at(
+        self, topic: str, queue_id: int, time: int | str, *, boundary: Literal["lower", "upper"] = "lower"
+    ) -> OffsetAnswer:
         """Return the queue offset at a store time: epoch milliseconds or RFC 3339."""
-        return self.get(f"/v1/topics/{quote(topic, safe='')}/queues/{queue_id}/offset", time=time, boundary=boundary)
+        path = f"/v1/topics/{quote(topic, safe='')}/queues/{queue_id}/offset"
+        return cast(OffsetAnswer, self.get(path, time=time, boundary=boundary))
 
-    def by_key(self, topic: str, key: str, **parameters: Any) -> Json:
-        """Return messages that have *key*. parameters: from, to, limit, cursor, body_encoding."""
-        return self.get(f"/v1/topics/{quote(topic, safe='')}/messages", key=key, **parameters)
+    def by_key(self, topic: str, key: str, **parameters: Unpack[SearchParameters]) -> SearchAnswer:
+        """Return a page of messages that have *key*."""
+        return cast(SearchAnswer, self.get(f"/v1/topics/{quote(topic, safe='')}/messages", key=key, **parameters))
 
-    def message(self, offset_msg_id: str, **parameters: Any) -> Json:
-        """Return one message by its offset message id. parameters: wait_ms, body_encoding."""
-        return self.get(f"/v1/messages/{offset_msg_id}", **parameters)
+    def message(self, offset_msg_id: str, **parameters: Unpack[LookupParameters]) -> MessagesAnswer:
+        """Return the messages of one record by its offset message id."""
+        return cast(MessagesAnswer, self.get(f"/v1/messages/{offset_msg_id}", **parameters))
 
     def get(self, path: str, **parameters: Any) -> Json:
         """GET any path of the API. Raises the StoreError of a problem; UnavailableError without an answer."""
@@ -157,12 +181,12 @@ class Query:
         answer = require_success(self._connections.send(method, path, body, _JSON).answer())
         return cast(Json, orjson.loads(answer.body)) if len(answer.body) else {}
 
-    def answer(self, path: str, accept: str, parameters: Json) -> Answer:
+    def answer(self, path: str, accept: str, parameters: Mapping[str, Any]) -> Answer:
         """Return a GET's answer in the form *accept*, not decoded. Raises as `get` does."""
         return require_success(self._connections.get(path, parameters, accept))
 
     def _answers(
-        self, topic: str, queue_id: int, offset: int | str, accept: str, wait_ms: int | None, parameters: Json
+        self, topic: str, queue_id: int, offset: int | str, accept: str, wait_ms: int | None, parameters: PageParameters
     ) -> Iterator[Answer]:
         """Yield pages, including empty ones. Request the next page as soon as the current page's end is known."""
         path = messages_path(topic, queue_id)

@@ -7,6 +7,16 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 
+PullStatus = Literal[
+    "FOUND",
+    "NO_MATCHED_MESSAGE",
+    "OFFSET_OVERFLOW_ONE",
+    "NO_MESSAGE_IN_QUEUE",
+    "MESSAGE_WAS_REMOVING",
+    "OFFSET_FOUND_NULL",
+]
+
+
 class WatermarkAnswer(BaseModel):
     """The watermark: messages below its physical offset can be read."""
 
@@ -103,8 +113,8 @@ class PullAnswer(BaseModel):
     store: str
     topic: str
     queue_id: int
-    status: Literal["FOUND", "NO_MATCHED_MESSAGE", "OFFSET_OVERFLOW_ONE", "NO_MESSAGE_IN_QUEUE"] = Field(
-        description="outcome of the pull; with semantics=rocketmq also MESSAGE_WAS_REMOVING and OFFSET_FOUND_NULL"
+    status: PullStatus = Field(
+        description="outcome of the pull; MESSAGE_WAS_REMOVING and OFFSET_FOUND_NULL only with semantics=rocketmq"
     )
     requested_offset: int
     next_offset: int

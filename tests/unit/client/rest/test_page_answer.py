@@ -48,7 +48,7 @@ def test_a_204_answer_has_no_pages() -> None:
 
 def test_a_json_answer_has_no_table() -> None:
     with pytest.raises(TypeError, match="no table"):
-        JsonFetched(ORDERS, page_json(0, [], end=0)).table()
+        JsonFetched(ORDERS, dict(page_json(0, [], end=0))).table()
 
 
 def test_a_body_that_is_not_multipart_counts_as_unreachable() -> None:

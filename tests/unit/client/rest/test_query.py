@@ -31,7 +31,7 @@ def _page(path: str) -> Reply:
 def test_parameters_without_a_value_are_not_sent() -> None:
     """None is absent; a list is repeated; special characters in a path are quoted."""
     with fake_query(lambda _: Reply(body=b'{"messages":[]}')) as fake, Query(fake.url) as query:
-        assert query.pull("%LMQ%t", 2, "earliest", tag=["A", "B"], wait_ms=None) == {"messages": []}
+        assert query.pull("%LMQ%t", 2, "earliest", tag=["A", "B"], wait_ms=None)["messages"] == []
     assert fake.asked == ["/v1/topics/%25LMQ%25t/queues/2/messages?offset=earliest&tag=A&tag=B"]
 
 

@@ -1,0 +1,61 @@
+"""The types of Query's answers and parameters are those of the service's OpenAPI document."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, get_args, get_origin, get_type_hints, is_typeddict
+
+import pytest
+from pydantic import BaseModel
+
+from services.indexer.query.schema import query_arguments, responses
+from tidemark.client.rest import answers
+from tidemark.read.messages.body import BodyEncoding
+
+
+def shape(kind: Any) -> Any:
+    """Return the fields of a TypedDict or a model with their types, and so on for the types of these."""
+    if is_typeddict(kind) or (isinstance(kind, type) and issubclass(kind, BaseModel)):
+        hints = get_type_hints(kind)
+        return {name: shape(hints[name]) for name in hints if name != "model_config"}
+    if get_origin(kind) is list:
+        return [shape(one) for one in get_args(kind)]
+    return kind
+
+
+@pytest.mark.parametrize(
+    ("typed", "model"),
+    [
+        (answers.Watermark, responses.WatermarkAnswer),
+        (answers.WatermarkAnswer, responses.WatermarkDetailAnswer),
+        (answers.MessageAnswer, responses.MessageAnswer),
+        (answers.SkippedAnswer, responses.SkippedAnswer),
+        (answers.PullAnswer, responses.PullAnswer),
+        (answers.MessagesAnswer, responses.MessagesAnswer),
+        (answers.SearchAnswer, responses.SearchAnswer),
+        (answers.QueueAnswer, responses.QueueDetailAnswer),
+        (answers.OffsetAnswer, responses.OffsetByTimeAnswer),
+    ],
+)
+def test_an_answer_has_the_fields_of_the_document(typed: type, model: type[BaseModel]) -> None:
+    assert is_typeddict(typed)
+    assert shape(typed) == shape(model)
+
+
+@pytest.mark.parametrize(
+    ("typed", "model", "in_the_signature"),
+    [
+        (answers.PullParameters, query_arguments.PullArguments, {"offset"}),
+        (answers.LookupParameters, query_arguments.MessageArguments, set()),
+        (answers.SearchParameters, query_arguments.SearchArguments, {"key", "unique_key"}),
+    ],
+)
+def test_a_request_has_the_parameters_of_the_document(
+    typed: type, model: type[BaseModel], in_the_signature: set[str]
+) -> None:
+    names = {field.alias or name for name, field in model.model_fields.items()}
+    assert set(get_type_hints(typed)) | in_the_signature == names
+
+
+def test_the_encodings_are_those_of_the_service() -> None:
+    assert answers.BodyEncoding == Literal[*(one.value for one in BodyEncoding)]
+    assert answers.Semantics == Literal[*(one.value for one in query_arguments.Semantics)]
