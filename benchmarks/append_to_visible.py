@@ -88,7 +88,7 @@ def _consume(query_url: str, topic: str, first: int, count: int, start: Start) -
         query.pull(topic, 0, next_offset, wait_ms=_WAIT_MS)  # connects, and the topic becomes known
         start()
         while next_offset < end:
-            page = query.pull(topic, 0, next_offset, wait_ms=_WAIT_MS)
+            page = query.pull(topic, 0, next_offset, wait_ms=_WAIT_MS, body_encoding="base64")
             now = time.perf_counter_ns()
             for message in page["messages"]:
                 (due,) = _STAMP.unpack_from(base64.b64decode(message["body"]))

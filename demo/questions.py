@@ -12,8 +12,8 @@ from demo.append import QUEUES
 from demo.flights import KEY, TAG
 from demo.screen import show_table
 from tidemark.client import Query
+from tidemark.client.answers import FoundMessage
 from tidemark.client.producer.send_table import TableResult
-from tidemark.client.rest.answers import FoundMessage
 
 CARRIER = "HA"  # Hawaiian: a flight a day
 AIRCRAFT = "N14228"

@@ -124,7 +124,14 @@ PANELS = (
     Panel("Oldest message kept", "ms", (Query("max(rocketmq_storage_message_reserve_time)", "stored ago"),)),
     Panel("Requests", "reqps", (Query(_rate("tidemark_query_requests_total", "status"), "{{status}}"),)),
     Panel("Time to an answer, waiting included", "s", _quantiles("tidemark_query_request_seconds", by="path")),
-    Panel("Requests that wait for messages", "short", (Query("sum(tidemark_query_waiting_requests)", "waiting"),)),
+    Panel(
+        "Requests that wait for messages",
+        "short",
+        (
+            Query("sum(tidemark_query_waiting_requests)", "waiting"),
+            Query("sum(tidemark_query_followers)", "following"),
+        ),
+    ),
 )
 
 

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from tests.builders import MAGIC_V1, MAGIC_V2, buffer_of_records, wire_batch
 from tests.property.test_message_json import BYTES, ELEMENTS, HOSTS, I4, I8, PROPERTIES
+from tidemark.client.answers import MessageAnswer
 from tidemark.client.consumer.stored_messages import decode_records
 from tidemark.client.received_message import ReceivedMessage, TopicQueue
-from tidemark.client.rest.answers import MessageAnswer
 from tidemark.format import message
 from tidemark.read.messages.body import BodyEncoding
 from tidemark.read.messages.message_json import message_json

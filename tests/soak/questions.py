@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import binascii
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import httpx
 import orjson
 
+from tests.bodies import body_of
 from tests.soak.history import OK, UNAVAILABLE, Answer, HistoryFile, Seen
 from tests.soak.messages import content_of_body
 from tidemark.format.elements import decode_elements
@@ -164,7 +164,7 @@ def _of_headers(headers: httpx.Headers) -> Facts:
 
 
 def _seen(row: Json, queue_id: int) -> Seen:
-    body = binascii.a2b_base64(row["body"])
+    body = body_of(row)
     return Seen(queue_id, row["queue_offset"], row["physical_offset"], row["store_timestamp_ms"], content_of_body(body))
 
 

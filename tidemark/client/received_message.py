@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from tidemark.client.rest.answers import MessageAnswer, PullAnswer, SkippedAnswer
+from tidemark.client.answers import MessageAnswer, PullAnswer, SkippedAnswer
 from tidemark.client.values import Deserializer
 
 JSON = "application/json"

@@ -230,6 +230,7 @@ ROWS = (
         "Damaged messages that pulls skipped",
     ),
     MetricRow("tidemark_query_waiting_requests", _G, QUERY, "Requests waiting for messages"),
+    MetricRow("tidemark_query_followers", _G, QUERY, "Followed answers (follow=true) that are open"),
     MetricRow("tidemark_query_owns_consumer_offsets", _G, QUERY, "1 if this process writes the consumer offsets"),
     MetricRow("tidemark_query_group_members", _G, QUERY, "Active members of a consumer group", ("consumer_group",)),
     MetricRow(

@@ -63,12 +63,19 @@ class QuerySettings(AccessSettings, TlsSettings, MessageTraceSettings, RemotingS
     )
     query_max_pull_queues: int = Field(10_000, ge=1, description="queues of one pull request")
     query_max_wait_ms: int = Field(30_000, ge=0, le=600_000, description="largest wait_ms")
-    query_max_waiting: int = Field(10_000, ge=1, description="waiting requests; beyond: 429")
+    query_max_waiting: int = Field(10_000, ge=1, description="waiting and followed requests; beyond: 429")
     query_max_waiting_per_client: int = Field(
         5_000,
         ge=1,
-        description="waiting requests of one address, such as a proxy; beyond: 429",
+        description="waiting and followed requests of one address, such as a proxy; beyond: 429",
     )
+    query_max_follow_s: int = Field(
+        3_600, ge=1, le=86_400, description="end of a followed answer in seconds: default and largest max_seconds"
+    )
+    query_heartbeat_ms: int = Field(
+        15_000, ge=100, le=600_000, description="time without a message until a followed answer has a heartbeat"
+    )
+    query_max_follow_queues: int = Field(256, ge=1, le=10_000, description="queues of one followed answer")
     query_max_untaken_bytes: int = Field(512 << 20, ge=1, description="unsent bytes of large answers; beyond: 429")
     query_default_limit: int = Field(32, ge=1, le=10_000, description="default limit of a search's page")
     query_max_limit: int = Field(1_000, ge=1, le=10_000, description="largest limit of a page")

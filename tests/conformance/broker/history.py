@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Iterable
+
+from tests.bodies import body_of
 
 from .rocket_client import Answer, ToSend
 
@@ -69,7 +70,7 @@ class History:
             offsets = [message["queue_offset"] for message in messages]
             assert offsets == list(range(len(offsets))), f"queue {topic} {queue_id} is not dense"
             for message in messages:
-                body = base64.b64decode(message["body"])
+                body = body_of(message)
                 assert body not in self.rolled_back, f"rolled back, but visible: {_brief(message)}"
                 assert body in known, f"never sent: {_brief(message)}"
                 assert body not in seen or body in self.delayed, f"twice: {_brief(message)}"

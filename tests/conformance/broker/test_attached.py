@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import base64
 import functools
 import random
 import time
@@ -15,6 +14,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from tests.bodies import body_of
 from tests.integration.attach.attached import wait_until
 from tests.integration.attach.served import Served
 
@@ -41,7 +41,7 @@ SETTINGS: list[dict[str, object]] = [
 
 def ours_as_theirs(message: Answer) -> Answer:
     """Return the fields that a message of the Java client has, in its form."""
-    body = base64.b64decode(message["body"])
+    body = body_of(message)
     return {
         "queue_offset": message["queue_offset"],
         "physical_offset": message["physical_offset"],
@@ -71,7 +71,7 @@ def theirs(message: Answer) -> Answer:
                 "flag",
             )
         },
-        "body": base64.b64decode(message["body"]),
+        "body": body_of(message),
         "tag": properties.get("TAGS") or None,
         "keys": [key for key in properties.get("KEYS", "").split(" ") if key],
     }

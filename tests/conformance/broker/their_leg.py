@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import base64
 import threading
 import time
 
 from benchmarks.peers.broker import free_ports
+from tests.bodies import body_of
 from tests.pipeline_runs import end_of
 
 from .counts import COUNTS
@@ -66,7 +66,7 @@ def _wait_for_commits(this: Round, side: Side) -> None:
     deadline = time.monotonic() + _TIMEOUT_S
     while True:
         reading = read_all(side, ("transactions",))
-        shown = {base64.b64decode(message["body"]) for messages in reading.values() for message in messages}
+        shown = {body_of(message) for messages in reading.values() for message in messages}
         if this.history.committing.keys() <= shown:
             break
         assert time.monotonic() < deadline, "committed, but not visible"

@@ -8,7 +8,6 @@ log. docs/format.md §14 translates RocketMQ's terms for a client.
 
 from __future__ import annotations
 
-import base64
 import json
 import lzma
 import shutil
@@ -21,6 +20,7 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.bodies import body_of
 from tests.builders import MAGIC_BLANK, MAGIC_V1, MAGIC_V2
 from tests.conftest import GOLDEN
 from tests.integration.attach.attached import attach, look_at
@@ -200,7 +200,7 @@ def whole_queue(client: httpx.Client, topic: str, queue_id: int) -> Iterator[Lin
 
 def as_client(message: Line, answer: Line) -> Line:
     """Return one message of a pull as the golden client recorded it: it adds the queue's bounds to the properties."""
-    body = base64.b64decode(message["body"])
+    body = body_of(message)
     bounds = {"MIN_OFFSET": str(answer["min_offset"]), "MAX_OFFSET": str(answer["max_offset"])}
     return {
         "kind": "message",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -33,6 +34,7 @@ _PATH = {
 }
 _QUEUES = {topic: {"topic": topic, "queue_id": 0, "offset": 0} for topic in ("orders", "bills")}
 _BODIES: dict[str, Any] = {"/v1/topics": {"topic": "new"}, "/v1/pull": {"queues": [_QUEUES["orders"]]}}
+_QUERIES = {("GET", "/v1/pull"): {"topic": "orders"}}
 _GUARDED = [(method, path) for (method, path), needs in _NEEDS.items() if not needs.is_open]
 _MAY_ALL_THAT_ARE_KNOWN = {("GET", path) for path in ("/v1/watermark", "/v1/topics", "/v1/groups")}
 
@@ -81,7 +83,8 @@ def test_a_principal_without_rights_is_forbidden(client: httpx.Client, files: Ac
     there = {**_PATH, "offset_msg_id": first["offset_msg_id"]}
     for method, path in _GUARDED:
         body = _BODIES.get(path, {"topics": ["orders"]})
-        answer = client.request(method, path.format(**there), headers=headers, json=body)
+        query = _QUERIES.get((method, path))
+        answer = client.request(method, path.format(**there), headers=headers, json=body, params=query)
         if (method, path) in _MAY_ALL_THAT_ARE_KNOWN:
             assert answer.status_code == 200, path
             assert answer.json().get("topics", []) == answer.json().get("groups", []) == []
@@ -132,6 +135,38 @@ def test_a_pull_of_many_queues_needs_the_right_to_each_topic(client: httpx.Clien
         refused = client.post("/v1/pull", json={"queues": [_QUEUES["orders"], other]}, headers=headers)
         assert (refused.status_code, refused.json()["right"]) == (403, f"Sub|Get Topic:{other['topic']}")
         assert "orders 1" not in refused.text
+
+
+def test_a_pull_of_topics_needs_the_right_to_each(client: httpx.Client, files: AccessFolder) -> None:
+    headers = shows(files.principal("reader"))
+    files.rule("reader", ["Sub"], "Topic:orders")
+    time.sleep(0.1)
+    assert client.get("/v1/pull?topic=orders", headers=headers).status_code == 200
+    for asked in ("topic=orders&topic=bills", "topic=nope", "queue=orders:0&queue=bills:0"):
+        refused = client.get(f"/v1/pull?follow=true&{asked}", headers=headers)
+        assert (refused.status_code, refused.json()["reason"]) == (403, "FORBIDDEN"), asked
+
+
+@pytest.mark.parametrize(("loses", "reason"), [("right", "FORBIDDEN"), ("token", "UNAUTHENTICATED")])
+def test_a_follower_that_loses_its_right_gets_no_further_message(
+    client: httpx.Client, files: AccessFolder, store: BuiltStore, loses: str, reason: str
+) -> None:
+    headers = shows(files.principal("reader"))
+    files.rule("reader", ["Sub"], "Topic:orders")
+    time.sleep(0.1)
+    asked = {"follow": "true", "body_encoding": "utf8"}
+    with client.stream("GET", "/v1/topics/orders/queues/0/messages", params=asked, headers=headers) as answer:
+        lines = answer.iter_lines()
+        assert json.loads(next(lines))["body"] == "orders 1"
+        if loses == "right":
+            files.rule("reader", ["Sub"], "Topic:orders", decision="Deny")
+        else:
+            files.forget("reader")
+        time.sleep(0.2)
+        store.append("orders", b"secret", {})
+        store.publish()
+        rest = [json.loads(line) for line in lines]
+    assert [(line["event"], line["reason"]) for line in rest] == [("problem", reason)]
 
 
 def test_a_lookup_by_offset_or_id_needs_the_right_to_the_topic(client: httpx.Client, files: AccessFolder) -> None:

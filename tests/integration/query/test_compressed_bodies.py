@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import binascii
 import zlib
 from collections.abc import Iterator
 from typing import Any
@@ -11,6 +10,7 @@ import httpx
 import pyarrow as pa
 import pytest
 
+from tests.bodies import body_of
 from tests.built_store import BuiltStore
 from tests.query_server import serve_query
 
@@ -36,7 +36,7 @@ def page_of(answer: httpx.Response) -> tuple[list[int], int]:
     answer.raise_for_status()
     if answer.headers["content-type"] == "application/json":
         content: dict[str, Any] = answer.json()
-        return [len(binascii.a2b_base64(message["body"])) for message in content["messages"]], content["next_offset"]
+        return [len(body_of(message)) for message in content["messages"]], content["next_offset"]
     with pa.ipc.open_stream(answer.content) as reader:
         facts = reader.schema.metadata
         return [len(body) for body in reader.read_all()["body"].to_pylist()], int(facts[b"tidemark.next_offset"])

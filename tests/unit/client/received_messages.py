@@ -5,8 +5,8 @@ from __future__ import annotations
 import base64
 from typing import Any, cast
 
+from tidemark.client.answers import MessageAnswer, PullAnswer
 from tidemark.client.received_message import ReceivedMessage, TopicQueue
-from tidemark.client.rest.answers import MessageAnswer, PullAnswer
 
 ORDERS = TopicQueue("orders", 0)
 

@@ -7,8 +7,8 @@ from typing import cast
 import pytest
 
 from tests.unit.client.received_messages import ORDERS, message_json, page_json, received
+from tidemark.client.answers import MessageAnswer, SkippedAnswer
 from tidemark.client.received_message import FIELDS, ReceivedMessage, pulled_page
-from tidemark.client.rest.answers import MessageAnswer, SkippedAnswer
 
 LOST: SkippedAnswer = {"physical_offset": -1, "queue_offset": 4, "reason": "UNIT_LOST", "message_count": 1}
 

@@ -16,9 +16,9 @@ from tidemark.cli.reading.queue_places import (
 )
 from tidemark.cli.terminal.exit_status import say
 from tidemark.cli.terminal.service_addresses import topic_path
+from tidemark.client.answers import PullAnswer
 from tidemark.client.consumer.long_poller import Fetcher
 from tidemark.client.received_message import JSON, TopicQueue
-from tidemark.client.rest.answers import PullAnswer
 
 if TYPE_CHECKING:
     from tidemark.client import Query

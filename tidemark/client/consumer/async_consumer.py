@@ -10,13 +10,13 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
+from tidemark.client.answers import RecordsParameters
 from tidemark.client.consumer.consumer import Consumer, Offsets, TakenTable
 from tidemark.client.consumer.consumer_options import ConsumerOptions
 from tidemark.client.consumer.coroutine_handler import AsyncHandler, CoroutineHandler
 from tidemark.client.consumer.handout import Handout
 from tidemark.client.consumer.start_offsets import Place
 from tidemark.client.received_message import PulledPage, ReceivedMessage, TopicQueue
-from tidemark.client.rest.answers import RecordsParameters
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -10,6 +10,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, Unpack
 
+from tidemark.client.answers import RecordsParameters
 from tidemark.client.consumer.group_member import GroupMember
 from tidemark.client.consumer.handout import Handout
 from tidemark.client.consumer.offset_committer import OffsetCommitter
@@ -20,7 +21,6 @@ from tidemark.client.consumer.queue_cursor import Cursors, IsWanted
 from tidemark.client.consumer.start_offsets import Place, StartOffsets
 from tidemark.client.own_process import OwnProcess
 from tidemark.client.received_message import JSON, PulledPage, ReceivedMessage, TopicQueue, pulled_page
-from tidemark.client.rest.answers import RecordsParameters
 from tidemark.client.rest.page import ARROW
 from tidemark.client.rest.query import Query
 from tidemark.client.tracing.spans import record_received

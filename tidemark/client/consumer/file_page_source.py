@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 import orjson
 import pyarrow as pa
 
+from tidemark.client.answers import SkippedAnswer
 from tidemark.client.consumer.wakeup import Bell
 from tidemark.client.received_message import PulledPage, ReceivedMessage, TopicQueue
-from tidemark.client.rest.answers import SkippedAnswer
 from tidemark.errors import OffsetOutOfRangeError, OffsetTooSmallError, UnavailableError
 from tidemark.read.messages.body import BodyEncoding
 from tidemark.read.messages.message_columns import SCHEMA, message_batch

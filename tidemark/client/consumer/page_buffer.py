@@ -8,6 +8,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from typing import Literal, Protocol, TypeVar
 
+from tidemark.client.answers import SkippedAnswer
 from tidemark.client.consumer.group_member import Assignment
 from tidemark.client.consumer.handout import Handout
 from tidemark.client.consumer.missing_topics import MISSING_PAUSE_S, MissingTopics
@@ -16,7 +17,6 @@ from tidemark.client.consumer.queue_assignment import QueueAssignment
 from tidemark.client.consumer.queue_cursor import Cursor, Cursors, IsWanted
 from tidemark.client.consumer.start_offsets import StartOffsets
 from tidemark.client.received_message import TopicQueue
-from tidemark.client.rest.answers import SkippedAnswer
 from tidemark.errors import OffsetError, OffsetTooSmallError, TopicNotFoundError, UnavailableError
 
 P = TypeVar("P", bound="BufferedPage")

@@ -11,8 +11,8 @@ import struct
 import zlib
 from typing import Any, NamedTuple
 
+from tidemark.client.answers import SkippedAnswer
 from tidemark.client.received_message import ReceivedMessage, TopicQueue
-from tidemark.client.rest.answers import SkippedAnswer
 from tidemark.errors import BatchMalformedError, CorruptMessageError
 from tidemark.format.compression import decompress
 from tidemark.format.elements import Element, decode_elements

@@ -8,8 +8,8 @@ from typing import NamedTuple
 import orjson
 import pyarrow as pa
 
+from tidemark.client.answers import SkippedAnswer
 from tidemark.client.received_message import TopicQueue
-from tidemark.client.rest.answers import SkippedAnswer
 from tidemark.client.rest.connections import Answer
 from tidemark.client.rest.page import ARROW, table_of
 from tidemark.client.rest.problems import require_success

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import orjson
 
-from tidemark.client.rest.answers import SkippedAnswer
+from tidemark.client.answers import SkippedAnswer
 from tidemark.client.rest.connections import Answer
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 import orjson
 
+from tidemark.client.answers import PullAnswer
 from tidemark.client.received_message import JSON, PulledPage, TopicQueue, pulled_page
-from tidemark.client.rest.answers import PullAnswer
 from tidemark.client.rest.connections import Answer
 from tidemark.client.rest.multipart_answer import parts_of
 from tidemark.client.rest.problems import Json, error_of, require_success

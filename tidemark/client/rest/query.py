@@ -9,8 +9,7 @@ from urllib.parse import quote
 
 import orjson
 
-from tidemark.client.received_message import TopicQueue
-from tidemark.client.rest.answers import (
+from tidemark.client.answers import (
     LookupParameters,
     MessagesAnswer,
     OffsetAnswer,
@@ -24,6 +23,7 @@ from tidemark.client.rest.answers import (
     SearchParameters,
     WatermarkAnswer,
 )
+from tidemark.client.received_message import TopicQueue
 from tidemark.client.rest.connections import Answer, Connections, SentRequest
 from tidemark.client.rest.page import (
     ARROW,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import enum
 import functools
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple, TypeVar
 
 import orjson
 from starlette.exceptions import HTTPException
@@ -31,6 +32,7 @@ class BodyFormat(enum.Enum):
     RECORDS = "application/octet-stream"
 
 
+F = TypeVar("F", bound=enum.Enum)
 _BY_RANGE = {
     **{body_format.value: body_format for body_format in BodyFormat},
     "*/*": BodyFormat.JSON,
@@ -40,22 +42,28 @@ _BY_RANGE = {
 
 
 def accepted_format(accept: str | None) -> BodyFormat:
-    """Return the format that an Accept header selects, by default JSON.
+    """Return the format that an Accept header selects, by default JSON. Raises as `accepted_of`."""
+    return accepted_of(accept, _BY_RANGE, hint="; text/event-stream with follow=true")
+
+
+def accepted_of(accept: str | None, by_range: Mapping[str, F], *, hint: str = "") -> F:
+    """Return the format that an Accept header selects. by_range: formats by media range; */* is the default.
 
     Raises:
         HTTPException: 406, the header accepts none of the formats.
     """
     if not accept:
-        return BodyFormat.JSON
-    best: tuple[float, BodyFormat] | None = None
+        return by_range["*/*"]
+    best: tuple[float, F] | None = None
     for choice in accept.split(","):
         media_range, *parameters = (piece.strip() for piece in choice.split(";"))
-        body_format = _BY_RANGE.get(media_range.lower())
+        body_format = by_range.get(media_range.lower())
         weight = _weight(parameters)
         if body_format is not None and weight > 0 and (best is None or weight > best[0]):
             best = (weight, body_format)
     if best is None:
-        raise HTTPException(406, "Accept: expected one of " + ", ".join(choice.value for choice in BodyFormat))
+        expected = ", ".join(dict.fromkeys(str(choice.value) for choice in by_range.values()))
+        raise HTTPException(406, f"Accept: expected one of {expected}{hint}")
     return best[1]
 
 

@@ -11,6 +11,9 @@ from starlette.responses import Response
 
 from tidemark.read.lookup.offset_by_time import TimeAnswer, offset_by_time, offset_by_time_as_broker
 
+from ..follow.encodings import FollowFormat
+from ..follow.opening import open_follower
+from ..follow.positions import Position
 from ..pull.pull_response import BodyFormat, PullAnswerer, accepted_format, json_response
 from ..pull.pulled import AnswerLimits, Pulled
 from ..pull.queue_pull import QueuePull
@@ -32,7 +35,10 @@ from ..web.plain_route import PlainRoute
 router = APIRouter(tags=["messages"], route_class=PlainRoute)
 _BINARY = {"schema": {"type": "string", "format": "binary"}}
 _PROBLEM: dict[str, Any] = {"model": ProblemAnswer}
-_OTHER_FORMATS = {body_format.value: _BINARY for body_format in BodyFormat if body_format is not BodyFormat.JSON}
+_OTHER_FORMATS = {
+    **{body_format.value: _BINARY for body_format in BodyFormat if body_format is not BodyFormat.JSON},
+    FollowFormat.EVENTS.value: {"schema": {"type": "string"}},
+}
 
 
 @router.get(
@@ -44,7 +50,8 @@ _OTHER_FORMATS = {body_format.value: _BINARY for body_format in BodyFormat if bo
             "content": {"application/json": {"schema": {"$ref": "#/components/schemas/PullAnswer"}}, **_OTHER_FORMATS},
             "model": PullAnswer,
             "description": "The Accept header selects the format. Other formats than JSON have the pull's facts in "
-            "Tidemark-* headers; Arrow also has them in its schema's metadata.",
+            "Tidemark-* headers; Arrow also has them in its schema's metadata. With follow=true the formats are "
+            "NDJSON, events, Arrow and records, and there are no such headers.",
         },
         404: _PROBLEM,
         406: _PROBLEM,
@@ -61,12 +68,17 @@ async def pull_messages(request: Request, topic: TopicName, queue_id: QueueId) -
     At the queue's end the answer is 200 with the same cursor; with `wait_ms` the request waits for messages first.
     410: the offset is below the queue's minimum. 416: the offset is above everything committed. Messages above the
     watermark are not returned.
+
+    With `follow=true` the answer stays open and gets each message as it becomes visible. The header `Last-Event-ID`
+    replaces `offset`.
     """
     arguments = read_arguments(request, PullArguments)
     state = state_of(request)
-    body_format = accepted_format(request.headers.get("accept"))
     state.require_store(arguments.store)
     state.answers.require_room()
+    if arguments.follow:
+        return await open_follower(request, [Position(topic, queue_id, arguments.offset)], arguments)
+    body_format = accepted_format(request.headers.get("accept"))
     answerer = PullAnswerer(state, topic, queue_id)
 
     def answer(pulled: Pulled) -> Response:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import datetime
 import enum
 import re
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Self, TypeVar
 from urllib.parse import parse_qsl
 
 from fastapi.exceptions import RequestValidationError
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 from starlette.requests import Request
 
 from tidemark.format.topic_name import is_group_name, is_topic_name
@@ -78,6 +78,7 @@ MemberId = Annotated[str, AfterValidator(_parse_member_id)]
 QueueId = Annotated[int, Field(ge=0, le=MAX_I4)]
 PullOffset = Annotated[str, AfterValidator(_parse_offset)]
 PhysicalOffset = Annotated[int, Field(ge=0, le=MAX_I8)]
+_ENCODING = "form of bodies in JSON; auto: text if the body is UTF-8, otherwise base64"
 WaitMs = Annotated[int, Field(ge=0, le=MAX_I4, description="milliseconds to wait for messages; capped")]
 
 
@@ -98,7 +99,25 @@ class PullLimits(Arguments):
     )
     tag: list[str] = Field([], max_length=256, description="tags to select: tag=A&tag=B, or tag=A||B")
     wait_ms: WaitMs = 0
-    body_encoding: BodyEncoding = BodyEncoding.BASE64
+    body_encoding: BodyEncoding = Field(BodyEncoding.AUTO, description=_ENCODING)
+    follow: bool = Field(
+        False,
+        description="keep the answer open, and send each message as it becomes visible; max_messages then ends the "
+        "answer, without a default",
+    )
+    max_seconds: int | None = Field(None, ge=1, le=MAX_I4, description="with follow: end of the answer; capped")
+    heartbeat_ms: int | None = Field(
+        None, ge=100, le=MAX_I4, description="with follow: milliseconds without a message until a heartbeat; capped"
+    )
+
+    @model_validator(mode="after")
+    def _check_follow(self) -> Self:
+        given = self.model_fields_set
+        unfit = ("wait_ms", "max_bytes") if self.follow else ("max_seconds", "heartbeat_ms")
+        for name in unfit:
+            if name in given:
+                raise ValueError(f"{name}: it has no meaning {'with' if self.follow else 'without'} follow=true")
+        return self
 
 
 class PullArguments(PullLimits):
@@ -106,6 +125,20 @@ class PullArguments(PullLimits):
 
     offset: PullOffset = Field("earliest", description="a queue offset, or earliest or latest")
     semantics: Semantics = Semantics.TIDEMARK
+
+    @model_validator(mode="after")
+    def _check_semantics(self) -> Self:
+        if self.follow and self.semantics is Semantics.ROCKETMQ:
+            raise ValueError("semantics: follow=true has Tidemark's semantics only")
+        return self
+
+
+class QueuesArguments(PullLimits):
+    """Parameters of a pull from many queues."""
+
+    topic: list[TopicName] = Field([], description="topics of which to read all queues")
+    queue: list[str] = Field([], description="further queues: orders:0, or orders:0:17 with an offset")
+    offset: PullOffset = Field("earliest", description="offset of the queues without one of their own")
 
 
 class TimeArguments(Arguments):
@@ -122,7 +155,7 @@ class MessageArguments(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     wait_ms: WaitMs = 0
-    body_encoding: BodyEncoding = BodyEncoding.BASE64
+    body_encoding: BodyEncoding = Field(BodyEncoding.AUTO, description=_ENCODING)
     semantics: Semantics = Semantics.TIDEMARK
 
 
@@ -137,7 +170,7 @@ class SearchArguments(Arguments):
     to_ms: Time = Field(MAX_I8, alias="to", description="messages stored at or before this time")
     limit: int | None = Field(None, ge=1, le=MAX_I4, description="messages on a page; capped")
     cursor: str | None = Field(None, max_length=512, description="next_cursor of the previous page")
-    body_encoding: BodyEncoding = BodyEncoding.BASE64
+    body_encoding: BodyEncoding = Field(BodyEncoding.AUTO, description=_ENCODING)
     semantics: Semantics = Semantics.TIDEMARK
 
 
@@ -230,4 +263,4 @@ def described(model: type[BaseModel]) -> dict[str, Any]:
     return {"parameters": parameters}
 
 
-_LISTS = frozenset({"tag"})
+_LISTS = frozenset({"queue", "tag", "topic"})

@@ -222,12 +222,6 @@ class PullQueuesBody(PullLimits):
         min_length=1, description="queues to read, in this order until the answer is full"
     )
 
-    @model_validator(mode="after")
-    def _check(self) -> Self:
-        if len({(one.topic, one.queue_id) for one in self.queues}) < len(self.queues):
-            raise ValueError("queues: a queue is named twice")
-        return self
-
 
 class RetriedMessage(BaseModel):
     """A message to send back, named by topic, queue_id and queue_offset or by its offset message id."""

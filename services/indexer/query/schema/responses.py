@@ -6,7 +6,6 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
-
 PullStatus = Literal[
     "FOUND",
     "NO_MATCHED_MESSAGE",

@@ -114,6 +114,7 @@ class _Position(Collector):
         )
         yield self._damages.family()
         yield number("tidemark_query_waiting_requests", self._watcher.waiting)
+        yield number("tidemark_query_followers", self._watcher.followers)
         yield number("tidemark_query_owns_consumer_offsets", self._offsets.is_owner)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Protocol
+from typing import Any, Protocol
 
 import structlog
 from starlette.requests import Request
@@ -24,7 +24,9 @@ from ..groups.member_table import MemberTable
 from ..groups.saved_members import leave_members, take_members
 from .lost_units import LostUnits
 from .metrics import Metrics
+from .queue_ends import QueueEnds
 from .read_threads import ReadThreads
+from .shared_pages import SharedPages
 from .unsent_bytes_limit import UnsentBytesLimit
 from .watermark_watcher import WatermarkWatcher
 from .writer_client import WriterForward
@@ -100,6 +102,8 @@ class ServiceState:
             max_waiting=settings.query_max_waiting,
             max_waiting_per_client=settings.query_max_waiting_per_client,
         )
+        self.follow_pages: SharedPages[Any] = SharedPages()
+        self.queue_ends = QueueEnds(self.store, self.watcher, self.follow_pages)
         self.answers = UnsentBytesLimit(settings.query_max_untaken_bytes)
         self.metrics = Metrics(
             store=self.store,

@@ -25,13 +25,21 @@ class UnsentBytesLimit:
     @contextlib.contextmanager
     def held(self, size: int) -> Iterator[None]:
         """Count an answer of *size* bytes while it is sent; raise InFlightLimitError if it would exceed the limit."""
-        if self._bytes and self._bytes + size > self._limit_bytes:
-            raise self._refusal()
-        self._bytes += size
+        self.take(size)
         try:
             yield
         finally:
-            self._bytes -= size
+            self.give(size)
+
+    def take(self, size: int) -> None:
+        """Count *size* bytes until `give`; raise InFlightLimitError if they would exceed the limit."""
+        if self._bytes and self._bytes + size > self._limit_bytes:
+            raise self._refusal()
+        self._bytes += size
+
+    def give(self, size: int) -> None:
+        """End `take`: the bytes are sent or dropped."""
+        self._bytes -= size
 
     def _refusal(self) -> InFlightLimitError:
         return InFlightLimitError(

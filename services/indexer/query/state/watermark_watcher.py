@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from typing import Protocol
 
 from starlette.requests import Request
 
@@ -19,6 +20,16 @@ Ready = Callable[[Watermark], bool]
 _RETRY_AFTER_MS = 1000
 _DISCONNECT_CHECK_S = 1.0
 _POLL_S = 0.002  # interval while the marks cannot be watched
+
+
+class WatermarkListener(Protocol):
+    """Hears of every watermark."""
+
+    def watermark_read(self, watermark: Watermark) -> None:
+        """Handle *watermark*, which may be the same as before. It is called on the event loop."""
+
+    def stopped(self) -> None:
+        """Handle the stop of the service."""
 
 
 class _Waiter:
@@ -40,7 +51,7 @@ class _Waiter:
 
 
 class WatermarkWatcher:
-    """Wakes waiting requests. Belongs to one event loop; checks the marks only while requests wait."""
+    """Wakes waiting requests. Belongs to one event loop; checks the marks only while there are waiters or listeners."""
 
     def __init__(
         self, store: StoreReader, *, recheck_ms: int, max_waiting: int, max_waiting_per_client: int | None = None
@@ -51,6 +62,8 @@ class WatermarkWatcher:
         self._max_waiting_per_client = max_waiting_per_client or max_waiting
         self._waiting_by_client: dict[str, int] = {}
         self._waiters: set[_Waiter] = set()
+        self._listeners: set[WatermarkListener] = set()
+        self.followers = 0  # number of requests that stay open
         self.looks = 0  # number of checks of all waiting requests, so far
         self._is_stopped = False
         self._loop: asyncio.AbstractEventLoop
@@ -60,13 +73,35 @@ class WatermarkWatcher:
 
     @property
     def waiting(self) -> int:
-        """Number of waiting requests."""
+        """Number of waiting requests, without followers."""
         return len(self._waiters)
 
     @property
     def is_stopped(self) -> bool:
         """True after `stop` or `close`: requests do not wait any more."""
         return self._is_stopped
+
+    def listen(self, listener: WatermarkListener) -> None:
+        """Pass every watermark to *listener* until `listen_no_more`."""
+        self._listeners.add(listener)
+        if self._timer is None:
+            self._arm()
+
+    def listen_no_more(self, listener: WatermarkListener) -> None:
+        """End `listen`."""
+        self._listeners.discard(listener)
+
+    @contextlib.contextmanager
+    def followed(self, client: str) -> Iterator[None]:
+        """Count a request that stays open as a waiting one. Raises as `wait`."""
+        self._require_place(client)
+        self.followers += 1
+        self._enter(client)
+        try:
+            yield
+        finally:
+            self.followers -= 1
+            self._leave(client)
 
     def start(self) -> None:
         """Start watching on the running event loop."""
@@ -122,7 +157,7 @@ class WatermarkWatcher:
         self._require_place(client)
         waiter = _Waiter(ready, self._loop.create_future())
         self._waiters.add(waiter)
-        self._waiting_by_client[client] = self._waiting_by_client.get(client, 0) + 1
+        self._enter(client)
         if self._timer is None:
             self._arm()
         timeout = self._loop.call_later(timeout_s, waiter.end, False)
@@ -136,9 +171,10 @@ class WatermarkWatcher:
             self._leave(client)
 
     def _require_place(self, client: str) -> None:
-        if len(self._waiters) >= self._max_waiting:
+        waiting = len(self._waiters) + self.followers
+        if waiting >= self._max_waiting:
             raise InFlightLimitError(
-                f"{len(self._waiters)} requests wait: at most {self._max_waiting} (TIDEMARK_QUERY_MAX_WAITING)",
+                f"{waiting} requests wait: at most {self._max_waiting} (TIDEMARK_QUERY_MAX_WAITING)",
                 limit=self._max_waiting,
                 retry_after_ms=_RETRY_AFTER_MS,
             )
@@ -150,10 +186,17 @@ class WatermarkWatcher:
                 retry_after_ms=_RETRY_AFTER_MS,
             )
 
+    def _enter(self, client: str) -> None:
+        self._waiting_by_client[client] = self._waiting_by_client.get(client, 0) + 1
+
     def _leave(self, client: str) -> None:
         self._waiting_by_client[client] -= 1
         if not self._waiting_by_client[client]:
             del self._waiting_by_client[client]
+
+    @property
+    def _is_needed(self) -> bool:
+        return bool(self._waiters or self._listeners)
 
     # Armed until a check finds no waiter: a consumer soon waits again, and arming costs as much as a check.
 
@@ -170,14 +213,14 @@ class WatermarkWatcher:
             self._timer = None
 
     def _marks_changed(self) -> None:
-        if not self._waiters:
+        if not self._is_needed:
             self._disarm()
         elif self._watch is not None and self._watch.take():
             self._look()
 
     def _recheck(self) -> None:
         """Check for changes that the watch does not report: new or replaced marks, and expired files."""
-        if not self._waiters:
+        if not self._is_needed:
             self._disarm()
             return
         self._watch_marks()
@@ -204,7 +247,11 @@ class WatermarkWatcher:
         for waiter in self._waiters:
             if not waiter.outcome.done() and waiter.is_ready(watermark):
                 waiter.end(True)
+        for listener in self._listeners:
+            listener.watermark_read(watermark)
 
     def _wake_all(self) -> None:
         for waiter in self._waiters:
             waiter.end(True)
+        for listener in self._listeners:
+            listener.stopped()

@@ -18,6 +18,7 @@ from ..schema.query_arguments import (
     LogRecordsArguments,
     MessageArguments,
     PullArguments,
+    QueuesArguments,
     SearchArguments,
     TimeArguments,
 )
@@ -37,6 +38,7 @@ from .problems import MEDIA_TYPE
 _BODIES = (AppendBody, TopicBody, OffsetBody, OffsetsBody, JoinBody, HeartbeatBody, PullQueuesBody, RetryBody)
 _ARGUMENTS = (
     PullArguments,
+    QueuesArguments,
     TimeArguments,
     MessageArguments,
     SearchArguments,

@@ -37,6 +37,33 @@ def test_limits_apply_to_all_queues_together(service: ServedApp) -> None:
     assert (bodies(answer), answer.json()["looked_at"]) == ([[f"m{n}" for n in range(MESSAGES)]], 1)
 
 
+def test_a_queue_may_be_named_once(service: ServedApp) -> None:
+    answer = pull(service, queue(0, 4), queue(0, 5))
+    assert (answer.status_code, answer.json()["detail"]) == (422, "queues: orders:0 is named twice")
+
+
+def test_queues_may_be_named_in_the_query(service: ServedApp) -> None:
+    """All queues of a topic, or some, each with its own offset or the request's."""
+    asked = "/v1/pull?topic=orders&queue=batches:0:2&offset=4&body_encoding=utf8"
+    assert bodies(service.ask("GET", asked)) == [["m4", "m5"], ["b2"], []]
+    assert bodies(service.ask("GET", "/v1/pull?queue=orders:0&offset=5&body_encoding=utf8")) == [["m5"]]
+
+
+@pytest.mark.parametrize(
+    ("query", "status", "detail"),
+    [
+        ("", 422, "query.topic: name a topic or a queue"),
+        ("topic=absent", 404, "topic absent does not exist"),
+        ("queue=orders", 422, "query.queue: 'orders': expected topic:queue:offset, such as orders:0:17"),
+        ("queue=orders:x", 422, "query.queue: "),
+        ("queue=orders:0:1&queue=orders:0:2", 422, "queues: orders:0 is named twice"),
+    ],
+)
+def test_wrong_names_in_the_query_are_refused(service: ServedApp, query: str, status: int, detail: str) -> None:
+    answer = service.ask("GET", f"/v1/pull?{query}")
+    assert (answer.status_code, answer.json()["detail"][: len(detail)]) == (status, detail)
+
+
 def test_a_queue_that_is_refused_does_not_stop_the_others(service: ServedApp) -> None:
     refused, read = pull(service, queue(0, 99), queue(0, 2, "batches")).json()["answers"]
     assert (refused["reason"], refused["topic"], refused["queue_id"]) == ("OFFSET_OUT_OF_RANGE", "orders", 0)

@@ -1,0 +1,81 @@
+"""QueueEnds: rings the bells of the followers whose queues have grown, once per watermark and queue."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from tidemark.errors import StoreError
+from tidemark.read.store_reader import StoreReader
+from tidemark.read.watermark import Watermark
+
+from ..queue_allocation import Queue
+from .bell import Bell
+from .shared_pages import SharedPages
+from .watermark_watcher import WatermarkWatcher
+
+
+class _End:
+    """The last known end of one queue, and its followers."""
+
+    def __init__(self, queue: Queue) -> None:
+        self.queue = queue
+        self.bells: set[Bell] = set()
+        self.offset: int | None = None
+
+
+class QueueEnds:
+    """The ends of all followed queues. pages: cleared with each new watermark."""
+
+    def __init__(self, store: StoreReader, watcher: WatermarkWatcher, pages: SharedPages[Any]) -> None:
+        self._store = store
+        self._watcher = watcher
+        self._pages = pages
+        self._ends: dict[Queue, _End] = {}
+
+    @contextlib.contextmanager
+    def ringing(self, bell: Bell, queues: Sequence[Queue]) -> Iterator[None]:
+        """Ring *bell* whenever one of *queues* has grown, or its state has to be read again, until the block ends."""
+        if not self._ends:
+            self._watcher.listen(self)
+        for queue in queues:
+            self._ends.setdefault(queue, _End(queue)).bells.add(bell)
+        try:
+            yield
+        finally:
+            for queue in queues:
+                end = self._ends[queue]
+                end.bells.discard(bell)
+                if not end.bells:
+                    del self._ends[queue]
+            if not self._ends:
+                self._watcher.listen_no_more(self)
+
+    def watermark_read(self, watermark: Watermark) -> None:
+        """Ring for the queues that have grown. The watcher calls this with every watermark that it reads."""
+        log_min = self._store.log_min
+        grown = [end for end in self._ends.values() if self._has_changed(end, watermark, log_min)]
+        if grown:
+            self._pages.clear()
+        for end in grown:
+            for bell in end.bells:
+                bell.ring(end.queue)
+
+    def stopped(self) -> None:
+        """Ring for all: the service stops."""
+        for end in self._ends.values():
+            for bell in end.bells:
+                bell.ring()
+
+    def _has_changed(self, end: _End, watermark: Watermark, log_min: int) -> bool:
+        """Return True if the queue's end has moved, or cannot be read: the followers' next read reports the error."""
+        before = end.offset
+        try:
+            queue = self._store.queue(*end.queue)
+            bounds = queue.bounds(watermark, log_min=log_min, tombstone=self._store.tombstone(end.queue.topic))
+            end.offset = bounds.units_end
+        except (StoreError, OSError):
+            end.offset = None
+            return True
+        return end.offset != before
