@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -30,7 +30,7 @@ The text output of a verb may change between versions; programs should use `--ou
 It prints one document, or one line per item of a stream, and nothing else to standard output.
 Messages go to standard error; with `--output json` each one is a line of JSON with the stable `reason`.
 If the reader closes the pipe, as in `consume … | head`, the command ends without an error.
-`tidemark --version` prints the version.
+`tidemark help VERB` and `tidemark VERB -h` print the help of a verb.
 
 ## Exit statuses
 
@@ -84,10 +84,15 @@ def page() -> str:
         help=HELP.partition("\n\n")[2].rpartition("\n")[0],  # without the title, and the note on examples
         statuses="\n".join(f"| {status.value} | `{status.name}` | {meaning} |" for status, meaning in MEANINGS.items()),
         usual=_USUAL,
-        without=" and ".join(f"`{verb.title}`" for verb in verbs if _USUAL not in [one.short for one in verb.options]),
+        without=_listed(f"`{verb.title}`" for verb in verbs if _USUAL not in [one.short for one in verb.options]),
         common="\n".join(parameter.line for parameter in sorted(common)),
     )
     return head + "".join(_section(verb, frozenset(common)) for verb in verbs)
+
+
+def _listed(names: Iterable[str]) -> str:
+    *most, last = names
+    return f"{', '.join(most)} and {last}"
 
 
 def _verbs(command: Any, context: typer.Context, *words: str) -> Iterator[_Verb]:

@@ -1,45 +1,94 @@
 """The `tidemark` command: its verbs by name, one module per verb or group of verbs.
 
-`tidemark --help` must start fast: the modules of verbs import only what the command line needs at their top, and
-everything else inside their functions.
+A verb's module is imported when the verb is used, or when all verbs are listed. `tidemark --help` must start fast, so
+these modules import only what the command line needs at their top, and everything else inside their functions.
 """
 
 from __future__ import annotations
 
+import importlib
 import os
-from typing import Annotated
+from collections import UserDict
+from typing import Annotated, Any
 
 import typer
-from typer.completion import completion_init  # type: ignore[attr-defined]  # there, and not in its __all__
+from typer.main import get_command
 
-from tidemark.cli.archive.app import app as archive_app
-from tidemark.cli.store.app import app as store_app
 from tidemark.cli.terminal.exit_status import FailuresTold
-from tidemark.cli.verbs import completion, consume, doctor, produce, status
-from tidemark.cli.verbs import serve as serve_verb
-from tidemark.cli.verbs.access import app as access_app
-from tidemark.cli.verbs.config import app as config_app
-from tidemark.cli.verbs.dlq import app as dlq_app
-from tidemark.cli.verbs.get import app as get_app
-from tidemark.cli.verbs.group import app as group_app
-from tidemark.cli.verbs.log import app as log_app
-from tidemark.cli.verbs.topic import app as topic_app
+from tidemark.cli.verbs.completion import VARIABLE
 
 HELP = """Tidemark: an append-only event log in RocketMQ's file format.
 
 Client verbs connect to the services at TIDEMARK_WRITER_ADDRESS and TIDEMARK_QUERY_URL, or at --writer and --query. For
 TLS, set TIDEMARK_TLS_CA to the trusted CAs, TIDEMARK_TLS_CERT and TIDEMARK_TLS_KEY to the client's certificate and key,
 and TIDEMARK_TOKEN_FILE to the file of the client's token.
-`tidemark VERB --help` shows an example of each verb."""
+`tidemark help VERB` shows an example of each verb."""
+
+_VERBS = {  # name → module:function or module:app, in the order of --help
+    "serve": "verbs.serve:serve",
+    "status": "verbs.status:status",
+    "doctor": "verbs.doctor:doctor",
+    "topic": "verbs.topic:app",
+    "produce": "verbs.produce:produce",
+    "consume": "verbs.consume:consume",
+    "get": "verbs.get:app",
+    "group": "verbs.group:app",
+    "dlq": "verbs.dlq:app",
+    "store": "store.app:app",
+    "archive": "archive.app:app",
+    "log": "verbs.log:app",
+    "config": "verbs.config:app",
+    "access": "verbs.access:app",
+    "completion": "verbs.completion:completion",
+    "version": "verbs.version:version",
+    "help": "verbs.help:show_help",
+}
+
+
+class _Commands(UserDict[str, Any]):
+    """Commands by name. A value is the place of a verb until it is used for the first time."""
+
+    def __getitem__(self, name: str) -> Any:
+        command = super().__getitem__(name)
+        if isinstance(command, str):
+            command = self.data[name] = _load(name, command)
+        return command
+
+
+class _Root(FailuresTold):
+    """The root command, whose verbs are imported when they are used."""
+
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        self.commands = _Commands(_VERBS)
+
+
+def _load(name: str, place: str) -> Any:
+    """Import the verb, or the group of verbs, at *place*, and return its command."""
+    module_name, _, attribute = place.partition(":")
+    module = importlib.import_module(f"tidemark.cli.{module_name}")
+    verb = getattr(module, attribute)
+    parent = typer.Typer(rich_markup_mode=None, add_completion=False)
+    parent.callback()(lambda: None)
+    if isinstance(verb, typer.Typer):
+        parent.add_typer(verb, name=name)
+    else:
+        parent.command(name, epilog=module.EXAMPLE)(verb)
+    loaded: Any = get_command(parent)
+    return loaded.commands[name]
+
 
 app = typer.Typer(
-    cls=FailuresTold,
+    cls=_Root,
     no_args_is_help=True,
     add_completion=False,  # the verb `completion` prints the script
     rich_markup_mode=None,  # importing rich would double the time of --help
     pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
-if completion.VARIABLE in os.environ:  # the shell asks for completions
+if VARIABLE in os.environ:  # the shell asks for completions
+    from typer.completion import completion_init  # type: ignore[attr-defined]  # there, and not in its __all__
+
     completion_init()
 
 
@@ -59,22 +108,6 @@ def _root(
 ) -> None:
     pass
 
-
-app.command(epilog=serve_verb.EXAMPLE)(serve_verb.serve)
-app.command(epilog=status.EXAMPLE)(status.status)
-app.command(epilog=doctor.EXAMPLE)(doctor.doctor)
-app.add_typer(topic_app, name="topic")
-app.command(epilog=produce.EXAMPLE)(produce.produce)
-app.command(epilog=consume.EXAMPLE)(consume.consume)
-app.add_typer(get_app, name="get")
-app.add_typer(group_app, name="group")
-app.add_typer(dlq_app, name="dlq")
-app.add_typer(store_app, name="store")
-app.add_typer(archive_app, name="archive")
-app.add_typer(log_app, name="log")
-app.add_typer(config_app, name="config")
-app.add_typer(access_app, name="access")
-app.command(epilog=completion.EXAMPLE)(completion.completion)
 
 if __name__ == "__main__":
     app()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from tidemark.cli.main import app
+from tidemark.cli.terminal.exit_status import ExitStatus
 from tidemark.version import program_version
 
 _HEAVY = {"grpc", "google", "numpy", "numba", "pyarrow", "pandas", "pydantic", "pydantic_settings", "pyspark", "rich"}
@@ -23,7 +25,16 @@ try:
 finally:
     sys.stderr.write(" ".join(sys.modules))
 """
-_PRINT_NO_DATA = {"serve", "completion"}
+_MODULES_OF_VERSION = """
+import runpy, sys
+sys.argv = ["tidemark", "--version"]
+try:
+    runpy.run_module("tidemark.cli", run_name="__main__")
+finally:
+    sys.stderr.write(" ".join(sys.modules))
+"""
+_VERB_PACKAGES = ("tidemark.cli.verbs.", "tidemark.cli.store.", "tidemark.cli.archive.")
+_PRINT_NO_DATA = {"serve", "completion", "help"}
 
 
 def _verbs(command: Any, *words: str) -> Iterator[tuple[tuple[str, ...], Any]]:
@@ -48,6 +59,34 @@ def test_help_imports_nothing_heavy() -> None:
     assert not imported & _HEAVY
 
 
+def test_version_imports_no_verb() -> None:
+    """It needs neither the verbs' modules nor anything heavy."""
+    done = subprocess.run([sys.executable, "-c", _MODULES_OF_VERSION], capture_output=True, text=True, check=False)
+    imported = done.stderr.split()
+    assert done.stdout == f"{program_version()}\n"
+    assert "tidemark.cli.main" in imported
+    assert not {name.partition(".")[0] for name in imported} & _HEAVY
+    assert [name for name in imported if name.startswith(_VERB_PACKAGES)] == ["tidemark.cli.verbs.completion"]
+
+
+def test_version_needs_little_processor_time() -> None:
+    """The unit is the start of Python itself, because this machine may be slow."""
+    python, version = (_least_cpu_s("-c", "pass"), _least_cpu_s("-m", "tidemark.cli", "--version"))
+    assert version < 12 * python
+
+
+def _least_cpu_s(*arguments: str) -> float:
+    """Return the least processor time of five runs of Python, in seconds."""
+    return min(_cpu_s(*arguments) for _ in range(5))
+
+
+def _cpu_s(*arguments: str) -> float:
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run([sys.executable, *arguments], capture_output=True, check=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
 @pytest.mark.parametrize("words", VERBS, ids=" ".join)
 def test_every_verb_has_help_with_an_example_of_itself(words: tuple[str, ...]) -> None:
     """`tidemark VERB --help` ends with the example."""
@@ -67,8 +106,37 @@ def test_every_verb_that_prints_data_prints_json() -> None:
     assert without == _PRINT_NO_DATA
 
 
-def test_version_is_printed() -> None:
-    assert CliRunner().invoke(app, ["--version"]).stdout == f"{program_version()}\n"
+@pytest.mark.parametrize("words", [["--version"], ["version"]])
+def test_version_is_printed(words: list[str]) -> None:
+    """The option and the verb print the same."""
+    assert CliRunner().invoke(app, words).stdout == f"{program_version()}\n"
+
+
+@pytest.mark.parametrize("words", [[], ["topic"], ["topic", "create"]], ids=" ".join)
+def test_help_is_printed_by_h_help_and_the_verb_help(words: list[str]) -> None:
+    """All three print the same text."""
+    shown = [
+        CliRunner().invoke(app, arguments, prog_name="tidemark")
+        for arguments in ([*words, "--help"], [*words, "-h"], ["help", *words])
+    ]
+    assert [one.exit_code for one in shown] == [0, 0, 0]
+    assert shown[0].stdout.startswith(f"Usage: {' '.join(['tidemark', *words])} ")
+    assert {one.stdout for one in shown} == {shown[0].stdout}
+
+
+@pytest.mark.parametrize(
+    ("words", "reported"),
+    [
+        (["topik"], "Did you mean 'topic'?"),
+        (["topic", "sho"], "Did you mean 'show'?"),
+        (["status", "now"], "`tidemark status` has no verbs below it, such as 'now'"),
+    ],
+)
+def test_help_of_an_unknown_verb_is_a_usage_error(words: list[str], reported: str) -> None:
+    """The error suggests the nearest verb."""
+    shown = CliRunner().invoke(app, ["help", *words], prog_name="tidemark")
+    assert shown.exit_code == ExitStatus.USAGE
+    assert reported in shown.stderr
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
