@@ -127,6 +127,8 @@ def test_topic_show_at_a_time_has_the_offset_of_each_queue(tidemark: Tidemark) -
     later = "2999-01-01T00:00:00+02:00"
     (queue,) = tidemark.json("topic", "show", "timed", "--at", later)["queues"]
     assert queue["at_time"] == {"offset": 2, "store_timestamp_ms": None}
+    assert tidemark.json("topic", "show", "timed", "--at", "-1h")["queues"][0]["at_time"]["offset"] == 0
+    assert tidemark.json("topic", "show", "timed", "--at=now")["queues"][0]["at_time"]["offset"] == 2
     table = tidemark.run("topic", "show", "timed", "--at", later).stdout.decode()
     assert "at the time" in table and "no message yet" in table
     assert tidemark.run("topic", "show", "timed", "--at", "noon").returncode == ExitStatus.USAGE
@@ -152,6 +154,8 @@ def test_a_group_is_reset_shown_and_lags(tidemark: Tidemark) -> None:
     tidemark.json(*reset, "--queue", fullest, "--to", 1, "--yes")
     queues = tidemark.json("group", "show", "readers")["queues"]
     assert {queue["queue_id"]: queue["offset"] for queue in queues} == {fullest: 1, 1 - fullest: 0}
+    planned = tidemark.json(*reset, "--to", "-1h", "--dry-run")
+    assert [move["offset"] for move in planned["offsets"]] == [0, 0]
     tidemark.json(*reset, "--to", "2999-01-01T00:00:00Z", "--yes")
     assert tidemark.json("group", "lag", "readers")["lag"] == 0
     assert "readers" in [group["group"] for group in tidemark.json("group", "list")["groups"]]

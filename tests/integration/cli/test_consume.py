@@ -56,6 +56,18 @@ def test_from_and_to_times_limit_the_messages(tidemark: Tidemark, topic: str) ->
     assert tidemark.messages(topic, "--from", "2999-01-01T00:00:00Z") == []
 
 
+@pytest.mark.parametrize("options", [("--from", "-1h"), ("--from=-1h",), ("--from", "yesterday", "--to", "now")])
+def test_times_relative_to_now_limit_the_messages(tidemark: Tidemark, topic: str, options: tuple[str, ...]) -> None:
+    """A value that begins with a minus sign is not taken for an option."""
+    assert len(tidemark.messages(topic, *options)) == 100
+
+
+@pytest.mark.parametrize("options", [("--from", "now"), ("--to", "-1h"), ("--to", "yesterday")])
+def test_times_relative_to_now_exclude_messages(tidemark: Tidemark, topic: str, options: tuple[str, ...]) -> None:
+    """All messages were stored within the last hour."""
+    assert tidemark.messages(topic, *options) == []
+
+
 def test_tag_and_key_options_select_messages(tidemark: Tidemark, topic: str) -> None:
     """The queue filters tags, the index finds keys."""
     assert sorted(_numbers(tidemark.messages(topic, "--tag", "a"))) == list(range(0, 100, 2))
@@ -119,7 +131,7 @@ def test_ctrl_c_ends_a_follower_with_130(tidemark: Tidemark, topic: str) -> None
         (["consumed", "--queue", "9"], ExitStatus.NOT_FOUND, b"no queue 9"),
         (["consumed", "--queue", "0", "--from", "1000000"], ExitStatus.NOT_FOUND, b"OFFSET_OUT_OF_RANGE"),
         (["consumed", "--from", "5"], ExitStatus.USAGE, b"name it with --queue"),
-        (["consumed", "--from", "yesterday"], ExitStatus.USAGE, b"RFC 3339"),
+        (["consumed", "--from", "tomorrow"], ExitStatus.USAGE, b"RFC 3339"),
         (["consumed", "--null"], ExitStatus.USAGE, b"--output raw"),
         (["consumed", "--key", "k1", "--follow"], ExitStatus.USAGE, b"--key"),
         (["consumed", "--query", "nonsense"], ExitStatus.USAGE, b"not an http or https address"),

@@ -5,7 +5,6 @@ A plain number is a queue offset. Epoch milliseconds need their unit, `179524008
 
 from __future__ import annotations
 
-import datetime
 import enum
 import re
 from dataclasses import dataclass
@@ -13,13 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from tidemark.cli.reading.store_times import TIME_HELP, parse_time
 from tidemark.cli.terminal.service_addresses import topic_path
 
 if TYPE_CHECKING:
     from tidemark.client import Query
 
-METAVAR = "earliest|latest|OFFSET|TIME"
-HELP = "TIME is RFC 3339 (2026-01-31T12:00:00Z), or epoch milliseconds (1795240089391ms)"
+METAVAR = "earliest|latest|now|OFFSET|TIME"
+HELP = f"OFFSET is a number; {TIME_HELP}"
 
 
 class PlaceKind(enum.Enum):
@@ -45,20 +45,7 @@ class StartPlace:
             return cls(PlaceKind(text))
         if re.fullmatch(r"[0-9]{1,18}", text):
             return cls(PlaceKind.OFFSET, int(text))
-        return cls(PlaceKind.TIME, parse_time(text, option=option))
-
-
-def parse_time(text: str, *, option: str) -> int:
-    """Parse RFC 3339 or `…ms` into epoch milliseconds. Raises a usage error for anything else."""
-    if milliseconds := re.fullmatch(r"([0-9]{1,18})ms", text):
-        return int(milliseconds[1])
-    try:
-        time = datetime.datetime.fromisoformat(text)
-    except ValueError:
-        raise typer.BadParameter(f"{text!r} is not one of {METAVAR}; {HELP}", param_hint=option) from None
-    if time.tzinfo is None:
-        raise typer.BadParameter(f"{text!r} has no time zone: add Z or +hh:mm", param_hint=option)
-    return round(time.timestamp() * 1000)
+        return cls(PlaceKind.TIME, parse_time(text, option=option, others="earliest, latest, an OFFSET or "))
 
 
 def require_one_queue(place: StartPlace, queues: list[dict[str, Any]], *, option: str) -> None:

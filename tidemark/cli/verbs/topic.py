@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tidemark.cli.reading.queue_places import offset_at_time, parse_time
+from tidemark.cli.reading.queue_places import offset_at_time
+from tidemark.cli.reading.store_times import TIME_HELP, parse_time
 from tidemark.cli.terminal.confirm import confirm
 from tidemark.cli.terminal.exit_status import say
 from tidemark.cli.terminal.output import Output, OutputOption, print_facts, print_json, print_table, time_text
@@ -93,8 +94,7 @@ def show(
         str | None,
         typer.Option(
             metavar="TIME",
-            help="Also show the first message of each queue that was stored at this time or later: RFC 3339 "
-            "(2026-01-31T12:00:00Z), or epoch milliseconds (1795240089391ms).",
+            help=f"Also show the first message of each queue that was stored at this time or later. {TIME_HELP}.",
         ),
     ] = None,
     query: QueryUrl = None,
