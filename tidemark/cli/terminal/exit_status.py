@@ -32,6 +32,7 @@ class ExitStatus(enum.IntEnum):
     REJECTED = 4
     UNAVAILABLE = 5
     INTERRUPTED = 130  # 128 + SIGINT, as in a shell
+    TERMINATED = 143  # 128 + SIGTERM
 
 
 MEANINGS = {
@@ -42,6 +43,7 @@ MEANINGS = {
     ExitStatus.REJECTED: "the input was refused: a malformed line, too large a message, a topic of another shape, …",
     ExitStatus.UNAVAILABLE: "try again later: a service does not answer, a store is locked, a disk is full, …",
     ExitStatus.INTERRUPTED: "Ctrl-C",
+    ExitStatus.TERMINATED: "SIGTERM",
 }
 
 _OF_CLIENT = frozenset({"google", "grpc", "grpc_status", "orjson", "pydantic", "pydantic_settings", "rich"})

@@ -2,40 +2,25 @@
 
 from __future__ import annotations
 
-import enum
+import signal
 import sys
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tidemark.cli.reading.queue_places import HELP, METAVAR, PlaceKind, StartPlace
-from tidemark.cli.terminal.output import print_json, remember_output
+from tidemark.cli.reading.message_format import MessageFormat, OutputForm, message_format
+from tidemark.cli.reading.message_template import TEMPLATE_HELP
+from tidemark.cli.reading.queue_places import HELP, METAVAR, StartPlace
+from tidemark.cli.reading.selection import Selection
+from tidemark.cli.terminal.exit_status import ExitStatus, say
+from tidemark.cli.terminal.output import remember_output
 from tidemark.cli.terminal.service_addresses import QueryUrl, open_query
 
 if TYPE_CHECKING:
     from tidemark.client import Query
 
-EXAMPLE = "Example: tidemark consume orders --from earliest --max 10"
-
-
-class _Selection(NamedTuple):
-    """The requested queues, range and filter."""
-
-    queue_ids: list[int]
-    first: StartPlace
-    last: StartPlace | None
-    tags: list[str]
-    follow: bool
-    most: int | None
-
-
-class OutputForm(enum.StrEnum):
-    """Output forms of messages."""
-
-    TABLE = "table"
-    JSON = "json"
-    RAW = "raw"
+EXAMPLE = "Example: tidemark consume orders --from -1h --max 10"
 
 
 def consume(
@@ -49,6 +34,11 @@ def consume(
         ),
     ] = None,
     most: Annotated[int | None, typer.Option("--max", min=1, help="Maximum number of messages. Default: all.")] = None,
+    tail: Annotated[
+        int | None,
+        typer.Option(min=1, help="Print only the newest N messages of all queues together, by store time."),
+    ] = None,
+    by_time: Annotated[bool, typer.Option("--by-time", help="Print the messages of all queues by store time.")] = False,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Wait for further messages, until Ctrl-C.")] = False,
     tag: Annotated[
         list[str] | None, typer.Option(help="Print only messages with this tag. Repeatable. Default: all.")
@@ -57,6 +47,13 @@ def consume(
         str | None,
         typer.Option(
             help="Print only messages with this key, from the index, in log order. --from and --to must be times."
+        ),
+    ] = None,
+    group: Annotated[
+        str | None,
+        typer.Option(
+            help="Read as a member of this group, from its offsets, and commit each message after it is printed. "
+            "--from applies to queues in which the group has no offset."
         ),
     ] = None,
     form: Annotated[
@@ -71,75 +68,69 @@ def consume(
     null: Annotated[
         bool, typer.Option("--null", "-0", help="With raw: end each body with a NUL byte instead of a newline.")
     ] = False,
+    template: Annotated[
+        str | None,
+        typer.Option(metavar="TEXT", help=f"Print each message as this text, such as '%k\\t%b\\n'. {TEMPLATE_HELP}."),
+    ] = None,
     query: QueryUrl = None,
 ) -> None:
     """Print messages, queue by queue; with --follow, as they arrive. The order within a queue is kept.
 
     With --follow and without --queue and --to, also read queues that are added to the topic later, from their start.
 
-    A body that is not text is printed as base64, except with raw. No offsets are committed.
+    A body that is not text is printed as base64, except with raw and a template. A template writes the bytes as they
+    are; on a terminal it escapes control characters.
+
+    No offsets are committed, except with --group: then each message is committed once its last byte is written, also
+    if Ctrl-C, SIGTERM or a closed pipe ends the command. A reader such as `head` may be given more messages than it
+    uses; --max sets the exact number.
     """
     first = StartPlace.parse(start, option="--from")
     last = None if end is None else StartPlace.parse(end, option="--to")
+    asked = Selection(
+        queue or [], first, last, tag or [], key, group, follow=follow, by_time=by_time, tail=tail, most=most
+    )
+    asked.require_fit()
     if null and form is not OutputForm.RAW:
         raise typer.BadParameter("needs --output raw", param_hint="--null")
-    if key is not None:
-        _require_fit_for_key(first, last, others=bool(queue or tag or follow))
+    if template is not None and form is not OutputForm.TABLE:
+        raise typer.BadParameter(f"cannot be combined with --output {form.value}", param_hint="--template")
+    shown = message_format(form, terminator=b"\0" if null else b"\n", template=template)
     with open_query(query) as service:
-        if key is not None:
-            messages = _by_key(service, topic, key, first, last)
+        if group is not None:
+            _print_as_member(service, topic, group, asked, shown)
         else:
-            asked = _Selection(queue or [], first, last, tag or [], follow=follow, most=most)
-            messages = _by_queue(service, topic, asked)
-        _print(messages, form, most, terminator=b"\0" if null else b"\n")
+            from tidemark.cli.reading.selected_pages import selected_pages
+
+            _print(selected_pages(service, topic, asked), shown, most)
 
 
-def _require_fit_for_key(first: StartPlace, last: StartPlace | None, *, others: bool) -> None:
-    is_time = first.kind in (PlaceKind.EARLIEST, PlaceKind.TIME) and (last is None or last.kind is PlaceKind.TIME)
-    if others or not is_time:
-        raise typer.BadParameter(
-            "can only be combined with --max, and with times for --from and --to", param_hint="--key"
-        )
+def _print_as_member(service: Query, topic: str, group: str, asked: Selection, shown: MessageFormat) -> None:
+    from tidemark.cli.reading.group_reader import GroupRead, print_as_member
+    from tidemark.cli.reading.queue_places import queues_of
+    from tidemark.cli.terminal.stop_request import stop_request
+    from tidemark.client import TopicQueue
+
+    queues = [queue for queue in queues_of(service, topic, []) if queue["max_offset"] > queue["min_offset"]]
+    ends = {TopicQueue(topic, queue["queue_id"]): queue["max_offset"] for queue in queues}
+    wanted = GroupRead(topic, group, asked.first, asked.tags, asked.most, None if asked.follow else ends)
+    with stop_request() as stop:
+        printed = print_as_member(service.url, wanted, shown, stop)
+    if stop:
+        is_interrupt = stop.signal_number == signal.SIGINT
+        say("interrupted" if is_interrupt else "terminated")
+        say(f"messages printed and committed: {printed:,}")
+        raise typer.Exit(ExitStatus.INTERRUPTED if is_interrupt else ExitStatus.TERMINATED)
 
 
-def _by_key(
-    service: Query, topic: str, key: str, first: StartPlace, last: StartPlace | None
-) -> Iterator[list[dict[str, Any]]]:
-    from tidemark.cli.reading.message_pages import pages_by_key
-
-    from_ms = first.value if first.kind is PlaceKind.TIME else None
-    return pages_by_key(service, topic, key, from_ms=from_ms, to_ms=None if last is None else last.value - 1)
-
-
-def _by_queue(service: Query, topic: str, asked: _Selection) -> Iterator[list[dict[str, Any]]]:
-    from tidemark.cli.reading.message_pages import MAX_PAGE, follow_queues, pages_of_queue, spans_of
-
-    spans = spans_of(service, topic, asked.queue_ids, asked.first, asked.last, follow=asked.follow)
-    page_size = min(MAX_PAGE, asked.most or MAX_PAGE)
-    if asked.follow:
-        new = not asked.queue_ids and asked.last is None
-        yield from follow_queues(service, topic, spans, asked.tags, page_size=page_size, with_new_queues=new)
-        return
-    for span in spans:
-        yield from pages_of_queue(service, topic, span, asked.tags, page_size=page_size)
-
-
-def _print(pages: Iterator[list[dict[str, Any]]], form: OutputForm, most: int | None, *, terminator: bytes) -> None:
+def _print(pages: Iterator[list[dict[str, Any]]], form: MessageFormat, most: int | None) -> None:
     """Print the pages, and flush standard output after each one."""
-    from tidemark.cli.reading.message_text import HEADER, body_bytes, message_line
-
     left = sys.maxsize if most is None else most
-    header = HEADER + "\n"
+    head = form.head
     for page in pages:
         for message in page[:left]:
-            match form:
-                case OutputForm.TABLE:
-                    sys.stdout.write(f"{header}{message_line(message)}\n")
-                    header = ""
-                case OutputForm.JSON:
-                    print_json(message)
-                case OutputForm.RAW:
-                    sys.stdout.buffer.write(body_bytes(message) + terminator)
+            sys.stdout.buffer.write(head + form.encode(message))
+            head = b""
         sys.stdout.flush()
         left -= len(page)
         if left <= 0:
