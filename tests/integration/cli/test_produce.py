@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
 import signal
+import subprocess
 import time
 from pathlib import Path
 
@@ -11,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.integration.cli.conftest import Tidemark
+from tests.integration.cli.conftest import COMMAND, Tidemark
 from tidemark.cli.terminal.exit_status import ExitStatus
 
 pytestmark = [pytest.mark.integration, pytest.mark.spark, pytest.mark.slow]
@@ -198,7 +201,136 @@ def test_invalid_values_are_refused_with_their_line(
     done = tidemark.run("produce", f"refused-{name}", *options, given=given)
     assert done.returncode == ExitStatus.REJECTED
     assert message in done.stderr.decode()
-    assert f"{acknowledged} messages are acknowledged" in done.stderr.decode()
+    assert f"{acknowledged} message{' is' if acknowledged == 1 else 's are'} acknowledged" in done.stderr.decode()
+
+
+def test_a_body_is_sent_with_key_tag_and_properties(tidemark: Tidemark) -> None:
+    """The output is its place, as JSON or a table."""
+    tidemark.json("topic", "create", "single", "--queues", 3)
+    body = os.fsdecode(b"caf\xc3\xa9 \xff")
+    options = ("--key", "k1", "--tag", "red", "--property", "region=eu", "--property", "note=a=b")
+    sent = tidemark.json("produce", "single", body, *options)
+    tidemark.wait_for(sent["end_physical_offset"])
+    (message,) = tidemark.messages("single")
+    places = ("queue_id", "queue_offset", "physical_offset", "message_id", "offset_msg_id", "store_timestamp_ms")
+    assert {name: sent[name] for name in places} == {name: message[name] for name in places}
+    assert (message["keys"], message["tag"]) == (["k1"], "red")
+    assert message["properties"] == {"region": "eu", "note": "a=b"}
+    assert (message["body"], message["body_encoding"]) == ("Y2Fmw6kg/w==", "base64")
+    shown = tidemark.run("produce", "single", "again", "--key", "k1")
+    facts = dict(line.split()[-2:] for line in shown.stdout.decode().splitlines() if "queue" in line)
+    assert facts == {"queue": str(message["queue_id"]), "offset": "1"}
+
+
+@pytest.mark.parametrize("given", [None, "one\ntwo\n"])
+def test_delayed_messages_have_no_place_yet(tidemark: Tidemark, given: str | None) -> None:
+    """They arrive later, with their delay level."""
+    topic = "delayed-body" if given is None else "delayed-lines"
+    tidemark.json("topic", "create", topic, "--queues", 1)
+    sent = tidemark.json(
+        "produce", topic, *([] if given else ["one"]), "--delay-level", 1, "--property", "a=b", given=given or ""
+    )
+    assert sent.get("queue_id") is None
+    assert not sent.get("queues")
+    with tidemark.start("consume", topic, "--follow", "--output", "json", "--max", sent["acknowledged"]) as reader:
+        assert reader.stdout is not None
+        messages = [json.loads(line) for line in reader.stdout]
+    assert sorted(message["body"] for message in messages) == ["one", "two"][: sent["acknowledged"]]
+    assert {message["properties"]["DELAY"] for message in messages} == {"1"}
+    assert {message["properties"]["a"] for message in messages} == {"b"}
+
+
+def test_keys_of_lines_end_at_the_separator(tidemark: Tidemark) -> None:
+    """Only the first separator counts; an empty key is none; the tag is that of all lines."""
+    tidemark.json("topic", "create", "keyed", "--queues", 1)
+    given = "k1\tone\tmore\n\ttwo\r\nk3\tthree"
+    assert tidemark.produce("keyed", "-K", r"\t", "--tag", "t", given=given) == 3
+    messages = tidemark.messages("keyed")
+    assert [(message["keys"], message["body"]) for message in messages] == [
+        (["k1"], "one\tmore"),
+        ([], "two"),
+        (["k3"], "three"),
+    ]
+    assert {message["tag"] for message in messages} == {"t"}
+
+
+def test_fields_of_json_lines_take_precedence_over_the_options(tidemark: Tidemark) -> None:
+    """The option is for lines without a value of their own."""
+    tidemark.json("topic", "create", "own-key", "--queues", 1)
+    given = '{"id": "own"}\n{"id": null}\n'
+    assert tidemark.produce("own-key", "--format", "jsonl", "--key-field", "id", "--tag", "t", given=given) == 2
+    assert [(one["keys"], one["tag"]) for one in tidemark.messages("own-key")] == [(["own"], "t"), ([], "t")]
+
+
+def test_the_places_of_lines_are_printed(tidemark: Tidemark) -> None:
+    """They are ranges of offsets by queue."""
+    tidemark.json("topic", "create", "places", "--queues", 1)
+    first = tidemark.run("produce", "places", given="a\nb\n")
+    assert first.stderr == b"places: 2 messages are acknowledged, queue 0 offsets 0 to 1\n"
+    assert (
+        tidemark.run("produce", "places", given="c").stderr == b"places: 1 message is acknowledged, queue 0 offset 2\n"
+    )
+    last = tidemark.json("produce", "places", given="d\ne\n")
+    assert last["queues"] == [{"queue_id": 0, "first_offset": 3, "last_offset": 4, "messages": 2}]
+
+
+def test_lines_typed_at_a_terminal_have_a_prompt(tidemark: Tidemark) -> None:
+    """An empty line is ignored with a note; Ctrl-D ends."""
+    tidemark.json("topic", "create", "typed", "--queues", 1)
+    master, slave = pty.openpty()
+    with subprocess.Popen(
+        [*COMMAND, "produce", "typed"], env=tidemark.environment, stdin=slave, stderr=subprocess.PIPE
+    ) as producer:
+        os.close(slave)
+        assert producer.stderr is not None
+        assert producer.stderr.readline() == b"one message per line; Ctrl-D ends\n"
+        os.write(master, b"one\n\ntwo\n\x04")
+        assert producer.wait(30) == ExitStatus.OK
+        assert producer.stderr.read().splitlines() == [
+            b"an empty line is no message; Ctrl-D ends",
+            b"typed: 2 messages are acknowledged, queue 0 offsets 0 to 1",
+        ]
+    os.close(master)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reported"),
+    [
+        (["x", "--format", "csv"], b"leave out --file"),
+        (["x", "--batch-size", "3"], b"leave out --file"),
+        (["x", "--property", "novalue"], b"not NAME=VALUE"),
+        (["x", "--property", "a=1", "--property", "a=2"], b"a is given twice"),
+        (["x", "--delay-level", "19"], b"--delay-level"),
+        (["-K", ""], b"it is empty"),
+        (["-K", r"\q"], b"no escape"),
+        (["-K", ":", "--format", "jsonl"], b"applies only to lines"),
+        (["-K", ":", "--key", "k"], b"--key-separator"),
+        (["--format", "csv", "--tag", "t"], b"do not apply to csv"),
+        (["--format", "jsonl", "--tag", "t", "--tag-field", "t"], b"--tag-field"),
+        (["--delay-level", "3", "--batch-size", "3"], b"one by one"),
+    ],
+)
+def test_options_of_produce_that_do_not_fit_are_usage_errors(
+    nowhere: Tidemark, arguments: list[str], reported: bytes
+) -> None:
+    """No service is asked."""
+    done = nowhere.run("produce", "orders", *arguments)
+    assert (done.returncode, reported in done.stderr, done.stdout) == (ExitStatus.USAGE, True, b""), done
+
+
+@pytest.mark.parametrize(
+    ("given", "reported"),
+    [
+        ("k:a\nno separator\n", b"line 2: it has no separator ':'"),
+        ("k:a\nk:\n", b"line 2: it has no body after its key"),
+        (b"k:a\n\xff:b\n", b"line 2: its key is not UTF-8"),
+        ("k:a\nk k:b\n", b"line 2: "),
+    ],
+)
+def test_malformed_keyed_lines_are_reported(tidemark: Tidemark, given: str | bytes, reported: bytes) -> None:
+    """The exit status is that of refused input."""
+    done = tidemark.run("produce", "malformed-keys", "-K", ":", given=given)
+    assert (done.returncode, reported in done.stderr) == (ExitStatus.REJECTED, True), done
 
 
 @pytest.mark.parametrize("locale", ["C", "POSIX", "en_US.ISO-8859-1"])

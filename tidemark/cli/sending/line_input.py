@@ -6,7 +6,8 @@ A malformed line is reported with its number. The rows before it are yielded fir
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
@@ -35,6 +36,16 @@ class LineRow(NamedTuple):
     body: bytes
     key: str | None = None
     tag: str | None = None
+    properties: Mapping[str, str] = MappingProxyType({})
+
+
+class CommonParts(NamedTuple):
+    """Parts of all messages of a `produce`. delay_level: 0 for no delay."""
+
+    key: str | None
+    tag: str | None
+    properties: Mapping[str, str]
+    delay_level: int
 
 
 class LineRows(NamedTuple):
@@ -57,35 +68,66 @@ class TableRows(NamedTuple):
 Rows = LineRows | TableRows
 
 
-def rows_of_lines(chunks: Iterable[Chunk], *, exact: bool = False) -> Iterator[LineRows]:
-    """Yield each line as a body.
+def rows_of_lines(
+    chunks: Iterable[Chunk], *, exact: bool = False, separator: bytes | None = None
+) -> Iterator[LineRows]:
+    """Yield each line as a body, or as a key and a body around the first *separator*.
 
     exact: every byte before a newline belongs to the line. Otherwise, a carriage return before the newline is part of
     the line's end, and a UTF-8 byte order mark at the start of the input is left out.
     """
     for first, lines, _ in chunks if exact else map(text_lines, chunks):
-        good = lines.index(b"") if b"" in lines else len(lines)
-        if good:
-            yield LineRows(list(map(LineRow, lines[:good])), first)
-        if good < len(lines):
-            raise malformed("line", first + good, "it is empty, but a message needs a body")
+        yield from _rows_until_fault(first, lines, lambda line: _row_of(line, separator))
 
 
 def rows_of_json_lines(chunks: Iterable[Chunk], names: FieldNames) -> Iterator[LineRows]:
     """Yield a body for each line, which is a JSON object: the line, or the exact text of one of its fields."""
     for first, lines, _ in map(text_lines, chunks):
-        messages: list[LineRow] = []
-        fault: ArgumentIllegalError | None = None
-        for number, line in enumerate(lines, first):
-            try:
-                messages.append(_message_of(line, names))
-            except ValueError as error:
-                fault = malformed("line", number, str(error))
-                break
-        if messages:
-            yield LineRows(messages, first)
-        if fault is not None:
-            raise fault
+        yield from _rows_until_fault(first, lines, lambda line: _message_of(line, names))
+
+
+def with_parts(rows: Iterator[Rows], parts: CommonParts) -> Iterator[Rows]:
+    """Yield the rows of lines with *parts*; a key or tag of the line itself takes precedence."""
+    for some in rows:
+        if isinstance(some, LineRows):
+            of_all = [
+                LineRow(row.body, row.key or parts.key, row.tag or parts.tag, parts.properties) for row in some.rows
+            ]
+            yield LineRows(of_all, some.first, some.unit)
+        else:
+            yield some
+
+
+def _rows_until_fault(first: int, lines: Iterable[bytes], row_of: Callable[[bytes], LineRow]) -> Iterator[LineRows]:
+    """Yield the rows before the first malformed line, then raise its fault. row_of raises ValueError with it."""
+    rows: list[LineRow] = []
+    fault: ArgumentIllegalError | None = None
+    for number, line in enumerate(lines, first):
+        try:
+            rows.append(row_of(line))
+        except ValueError as error:
+            fault = malformed("line", number, str(error))
+            break
+    if rows:
+        yield LineRows(rows, first)
+    if fault is not None:
+        raise fault
+
+
+def _row_of(line: bytes, separator: bytes | None) -> LineRow:
+    if not line:
+        raise ValueError("it is empty, but a message needs a body")
+    if separator is None:
+        return LineRow(line)
+    key, found, body = line.partition(separator)
+    if not found:
+        raise ValueError(f"it has no separator {separator.decode('utf-8', 'backslashreplace')!r}")
+    if not body:
+        raise ValueError("it has no body after its key, but a message needs a body")
+    try:
+        return LineRow(body, key.decode() or None)
+    except UnicodeDecodeError:
+        raise ValueError("its key is not UTF-8") from None
 
 
 def _message_of(line: bytes, names: FieldNames) -> LineRow:

@@ -76,9 +76,46 @@ def _result(batch: _Batch, future: Future[SendResult]) -> SendResult:
         raise _of_row(error, batch.rows[0]) from error  # for example, a row that is too large for a batch with others
 
 
+def message_of(topic: str, row: LineRow, *, delay_level: int = 0) -> Message:
+    """Return the message of *row*."""
+    keys = (row.key,) if row.key else ()
+    return Message(topic, row.body, keys=keys, tag=row.tag, properties=row.properties, delay_level=delay_level)
+
+
+def send_delayed(
+    producer: Producer,
+    topic: str,
+    rows: Sequence[LineRow],
+    *,
+    delay_level: int,
+    on_acknowledged: Callable[[int], None],
+) -> list[SendResult]:
+    """Send all rows, one by one, because a batch cannot be delayed. Raises as `send_lines` does."""
+    messages = [_valid_message(topic, number, row, delay_level) for number, row in enumerate(rows)]
+    futures: list[Future[SendResult]] = []
+
+    def answered(done: Future[SendResult]) -> None:  # in the producer's own thread
+        if done.exception() is None:
+            on_acknowledged(1)
+
+    try:
+        for message in messages:
+            futures.append(producer.send_async(message))
+            futures[-1].add_done_callback(answered)
+    finally:
+        for future in futures:
+            future.exception()
+    return [_result(_Batch(None, [number]), future) for number, future in enumerate(futures)]
+
+
+def _valid_message(topic: str, number: int, row: LineRow, delay_level: int) -> Message:
+    _element_of(topic, number, row)
+    return message_of(topic, row, delay_level=delay_level)
+
+
 def _element_of(topic: str, number: int, row: LineRow) -> Element:
     try:
-        return Message(topic, row.body, keys=(row.key,) if row.key else (), tag=row.tag).to_element()
+        return message_of(topic, row).to_element()
     except RejectedError as error:
         raise _of_row(error, number) from error
 

@@ -16,6 +16,7 @@ from tidemark.cli.reading.store_times import TIME_HELP, parse_time
 from tidemark.cli.terminal.confirm import confirm
 from tidemark.cli.terminal.exit_status import say
 from tidemark.cli.terminal.output import Output, OutputOption, print_facts, print_json, print_table, time_text
+from tidemark.cli.terminal.pairs import pair_of, pairs_of
 from tidemark.cli.terminal.service_addresses import QueryUrl, WriterAddress, open_query, topic_path
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ def create(
     """Create a topic; succeed without a change if a topic of the same shape exists."""
     from tidemark.client import Topics
 
-    attributes = dict(map(_attribute, attribute or []))
+    attributes = pairs_of(attribute or [], option="--attribute")
     with Topics(writer) as topics:
         made = topics.create(name, queues=queues, attributes=attributes)
     _print_topic(made, output)
@@ -219,14 +220,7 @@ def _signed_attribute(text: str) -> tuple[str, str]:
         return text, ""
     if not text.startswith("+"):
         raise typer.BadParameter(f"{text!r} is neither +NAME=VALUE nor -NAME", param_hint="--attribute")
-    return _attribute(text)
-
-
-def _attribute(text: str) -> tuple[str, str]:
-    name, separator, value = text.partition("=")
-    if not name or not separator:
-        raise typer.BadParameter(f"{text!r} is not NAME=VALUE", param_hint="--attribute")
-    return name, value
+    return pair_of(text, option="--attribute")
 
 
 def _attributes(attributes: Any) -> str:
