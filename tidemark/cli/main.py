@@ -14,14 +14,17 @@ from typing import Annotated, Any
 import typer
 from typer.main import get_command
 
+from tidemark.cli.terminal.context_option import ContextOption, RootContextOption
+from tidemark.cli.terminal.contexts import VARIABLES
 from tidemark.cli.terminal.exit_status import FailuresTold
 from tidemark.cli.verbs.completion import VARIABLE
 
 HELP = """Tidemark: an append-only event log in RocketMQ's file format.
 
-Client verbs connect to the services at TIDEMARK_WRITER_ADDRESS and TIDEMARK_QUERY_URL, or at --writer and --query. For
-TLS, set TIDEMARK_TLS_CA to the trusted CAs, TIDEMARK_TLS_CERT and TIDEMARK_TLS_KEY to the client's certificate and key,
-and TIDEMARK_TOKEN_FILE to the file of the client's token.
+Client verbs connect to the services at --writer and --query, otherwise at TIDEMARK_WRITER_ADDRESS and
+TIDEMARK_QUERY_URL, otherwise at those of a context (`tidemark context add`). For TLS, set TIDEMARK_TLS_CA to the
+trusted CAs, TIDEMARK_TLS_CERT and TIDEMARK_TLS_KEY to the client's certificate and key, and TIDEMARK_TOKEN_FILE to the
+file of the client's token, or add them to a context.
 `tidemark help VERB` shows an example of each verb."""
 
 _VERBS = {  # name → module:function or module:app, in the order of --help
@@ -38,11 +41,13 @@ _VERBS = {  # name → module:function or module:app, in the order of --help
     "archive": "archive.app:app",
     "log": "verbs.log:app",
     "config": "verbs.config:app",
+    "context": "verbs.context:app",
     "access": "verbs.access:app",
     "completion": "verbs.completion:completion",
     "version": "verbs.version:version",
     "help": "verbs.help:show_help",
 }
+_ADDRESSES = (VARIABLES["writer"], VARIABLES["query"])  # options that read these are those of services
 
 
 class _Commands(UserDict[str, Any]):
@@ -69,13 +74,27 @@ def _load(name: str, place: str) -> Any:
     module = importlib.import_module(f"tidemark.cli.{module_name}")
     verb = getattr(module, attribute)
     parent = typer.Typer(rich_markup_mode=None, add_completion=False)
-    parent.callback()(lambda: None)
+    parent.command("with-context")(_with_context)
     if isinstance(verb, typer.Typer):
         parent.add_typer(verb, name=name)
     else:
         parent.command(name, epilog=module.EXAMPLE)(verb)
     loaded: Any = get_command(parent)
-    return loaded.commands[name]
+    command = loaded.commands[name]
+    _add_context_option(command, loaded.commands["with-context"].params[0])
+    return command
+
+
+def _with_context(_context: ContextOption = None) -> None:
+    """Have the option that verbs get."""
+
+
+def _add_context_option(command: Any, option: Any) -> None:
+    """Add --context to the verbs at and below *command* that connect to a service."""
+    for child in getattr(command, "commands", {}).values():
+        _add_context_option(child, option)
+    if any(parameter.envvar in _ADDRESSES for parameter in command.params):
+        command.params.append(option)
 
 
 app = typer.Typer(
@@ -105,6 +124,7 @@ def _root(
     _version: Annotated[
         bool, typer.Option("--version", help="Print the version and exit.", callback=_print_version, is_eager=True)
     ] = False,
+    _context: RootContextOption = None,
 ) -> None:
     pass
 

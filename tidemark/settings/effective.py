@@ -19,6 +19,7 @@ class SettingSource(enum.StrEnum):
 
     ENVIRONMENT = "environment"
     FILE = "file"
+    CONTEXT = "context"
     COMMAND_LINE = "command line"
     DEFAULT = "default"
 

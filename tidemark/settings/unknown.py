@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 
 from tidemark.settings.registry import CLIENT, PREFIX, SERVICES, settings_class, variable
 
-_SWITCHES = frozenset({"TIDEMARK_NO_FUTEX"})  # read by tidemark.store.wake
+_SWITCHES = frozenset({"TIDEMARK_NO_FUTEX", "TIDEMARK_CONTEXT"})  # read by tidemark.store.wake and tidemark.cli
 _OF_A_CLUSTER = re.compile(  # Kubernetes sets these for a Service named `tidemark` or `tidemark-…`
     r"TIDEMARK(_\w+)?_(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT_\d+_(TCP|UDP|SCTP)(_(ADDR|PORT|PROTO))?)"
 )

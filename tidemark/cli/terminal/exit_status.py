@@ -86,7 +86,10 @@ _NEXT_STEPS: tuple[tuple[type[StoreError], str], ...] = (
     (errors.QueryUnreachableError, _START_QUERY),
     (errors.TlsFailedError, _TLS),
     (errors.UnauthenticatedError, "set TIDEMARK_TOKEN_FILE to the file of your token, or TIDEMARK_TOKEN to the token"),
-    (errors.TokenFileError, "TIDEMARK_TOKEN_FILE names this file; `tidemark access token` makes a token"),
+    (
+        errors.TokenFileError,
+        "TIDEMARK_TOKEN_FILE or a context names this file; `tidemark access token` makes a token",
+    ),
     (errors.ForbiddenError, "the operator of the service can grant the right in its access file: docs/security.md"),
     (errors.TopicNotFoundError, "`tidemark topic list` shows the existing topics"),
     (errors.QueueIllegalError, "`tidemark topic show TOPIC` shows its queues"),

@@ -43,12 +43,22 @@ def _remember_flag(ctx: typer.Context, as_json: bool) -> bool:
 
 OutputOption = Annotated[
     Output,
-    typer.Option("--output", "-o", help="Output form: a table, or one JSON document.", callback=remember_output),
+    typer.Option(
+        "--output",
+        "-o",
+        help="Output form: a table, or one JSON document.",
+        callback=remember_output,
+        is_eager=True,  # errors of other options are printed in this form, too
+    ),
 ]
 StreamOption = Annotated[
     Output,
     typer.Option(
-        "--output", "-o", help="Output form: a table, or one line of JSON per item.", callback=remember_output
+        "--output",
+        "-o",
+        help="Output form: a table, or one line of JSON per item.",
+        callback=remember_output,
+        is_eager=True,
     ),
 ]
 JsonFlag = Annotated[bool, typer.Option("--json", help="Same as --output json.", callback=_remember_flag)]

@@ -6,10 +6,12 @@ import contextlib
 import enum
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
+from tidemark.cli.terminal.context_option import chosen_context
+from tidemark.cli.terminal.contexts import applied_context
 from tidemark.cli.terminal.exit_status import ExitStatus, say
 from tidemark.cli.terminal.output import Output, OutputOption, print_json, print_table
 
@@ -33,6 +35,14 @@ _SHOWN = (Reader.CLIENT, Reader.WRITER, Reader.PIPELINE, Reader.QUERY)  # withou
 _WITH_OPTIONS = (Reader.PIPELINE, Reader.QUERY, Reader.ATTACH)
 
 
+class _Asked(NamedTuple):
+    """Options of the services, the context of the client, and whether the variables are those of a file."""
+
+    options: list[str]
+    context: str | None
+    is_file: bool
+
+
 @app.callback()
 def _config() -> None:
     """Show settings and their sources."""
@@ -40,6 +50,7 @@ def _config() -> None:
 
 @app.command(epilog="Example: TIDEMARK_FLUSH_MODE=async tidemark config show writer")
 def show(
+    ctx: typer.Context,
     reader: Annotated[Reader | None, typer.Argument(help="Service to show. Default: all but attach.")] = None,
     options: Annotated[
         list[str] | None,
@@ -51,9 +62,12 @@ def show(
             help="Read TIDEMARK_ variables from this file (systemd's EnvironmentFile= format), not from this shell."
         ),
     ] = None,
+    context: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Show the client with this context. Default: as verbs choose it.")
+    ] = None,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Show every setting, its value and its source: environment, file, command line or default.
+    """Show every setting, its value and its source: environment, context, file, command line or default.
 
     The values are those that a service would read if it started here now. `tidemark serve` sets the store, addresses
     and file sizes of a new store itself. Secrets are shown as asterisks.
@@ -68,7 +82,10 @@ def show(
             from tidemark.settings.effective import environment_of
 
             closing.enter_context(environment_of(env_file))
-        settings = _settings_of(_SHOWN if reader is None else (reader,), options or [], is_file=env_file is not None)
+        asked = _Asked(options or [], context or chosen_context(ctx), is_file=env_file is not None)
+        settings = {
+            of.value: found for of in (_SHOWN if reader is None else (reader,)) if (found := _settings_of(of, asked))
+        }
         unknown = unknown_settings(os.environ)
     if output is Output.JSON:
         print_json({name: {of: one._asdict() for of, one in values.items()} for name, values in settings.items()})
@@ -81,8 +98,8 @@ def show(
         raise typer.Exit(ExitStatus.REJECTED)
 
 
-def _settings_of(readers: tuple[Reader, ...], options: list[str], *, is_file: bool) -> dict[str, dict[str, Setting]]:
-    """Return the settings by reader, without services that are not installed.
+def _settings_of(reader: Reader, asked: _Asked) -> dict[str, Setting] | None:
+    """Return the settings of *reader*; None if it is not installed.
 
     Raises ArgumentIllegalError for a value that a service would refuse.
     """
@@ -93,15 +110,15 @@ def _settings_of(readers: tuple[Reader, ...], options: list[str], *, is_file: bo
     from tidemark.settings.effective import SettingSource, effective
     from tidemark.settings.registry import settings_class
 
-    given = SettingSource.FILE if is_file else SettingSource.ENVIRONMENT
-    shown: dict[str, dict[str, Setting]] = {}
-    for reader in readers:
-        with contextlib.suppress(ModuleNotFoundError):
-            settings = settings_class(reader.value)
-            try:
-                shown[reader.value] = effective(settings, options if reader in _WITH_OPTIONS else None, given=given)
-            except ValidationError as error:
-                raise ArgumentIllegalError(
-                    f"{reader} would not start: {'; '.join(faults_of(error, settings))}"
-                ) from error
-    return shown
+    given = SettingSource.FILE if asked.is_file else SettingSource.ENVIRONMENT
+    try:
+        settings = settings_class(reader.value)
+    except ModuleNotFoundError:
+        return None
+    is_client = reader is Reader.CLIENT
+    with applied_context(asked.context) if is_client else contextlib.nullcontext(dict[str, str]()) as applied:
+        try:
+            shown = effective(settings, asked.options if reader in _WITH_OPTIONS else None, given=given)
+        except ValidationError as error:
+            raise ArgumentIllegalError(f"{reader} would not start: {'; '.join(faults_of(error, settings))}") from error
+    return shown | {name: shown[name]._replace(source=SettingSource.CONTEXT) for name in applied}

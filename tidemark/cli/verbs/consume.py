@@ -63,6 +63,7 @@ def consume(
             "-o",
             help="Output form; json: one line per message, raw: one body per line.",
             callback=remember_output,
+            is_eager=True,
         ),
     ] = OutputForm.TABLE,
     null: Annotated[

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 from typing import Annotated
 
@@ -16,6 +17,7 @@ _STYLES = {"ok": typer.colors.GREEN, "warn": typer.colors.YELLOW, "fail": typer.
 
 
 def doctor(
+    ctx: typer.Context,
     data: Annotated[
         Path, typer.Option(help="Directory of the store, existing or planned.", envvar="TIDEMARK_STORE_ROOT")
     ] = Path("data"),
@@ -25,14 +27,16 @@ def doctor(
 ) -> None:
     """Check this machine for Tidemark's requirements.
 
-    Checks Java, Python, packages, ports, disk, fdatasync, clock and memory, and changes nothing. Each line is ok, warn
-    or fail, and names the next step unless it is ok. Exit status 1 if a check fails.
+    Shows the addresses and credentials and their sources. Checks Java, Python, packages, ports, disk, fdatasync, clock
+    and memory, and changes nothing. Each line is ok, warn or fail, and names the next step unless it is ok. Exit status
+    1 if a check fails.
     """
+    from tidemark.cli.health.connection_finding import connection_finding
     from tidemark.cli.health.doctor_checks import all_checks
     from tidemark.cli.health.finding import Level
 
     findings = []
-    for finding in all_checks(data, writer, query):
+    for finding in itertools.chain((connection_finding(ctx, writer, query),), all_checks(data, writer, query)):
         findings.append(finding)
         if output is not Output.JSON:
             level = typer.style(f"{finding.level.value:4}", fg=_STYLES[finding.level.value])
