@@ -23,6 +23,7 @@ from tidemark.errors import AccessFileError
 from tidemark.settings.reloaded_files import Stamp, stamps_of
 
 _HASH = re.compile(r"[0-9a-f]{64}")
+_ALL = "All"  # of the actions
 _OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
@@ -34,6 +35,12 @@ def _require_hash(text: str) -> str:
 
 def _require_pattern(text: str) -> str:
     Pattern.parse(text)
+    return text
+
+
+def _require_action(text: str) -> str:
+    if text != _ALL and text not in tuple(Action):
+        raise ValueError(f"the actions are {', '.join(Action)} and {_ALL}")
     return text
 
 
@@ -69,7 +76,7 @@ class _Rule(_Strict):
     principals: tuple[str, ...] = ()
     roles: tuple[str, ...] = ()
     resources: tuple[Annotated[str, AfterValidator(_require_pattern)], ...] = Field(min_length=1)
-    actions: tuple[Action | Literal["All"], ...] = Field(min_length=1)
+    actions: tuple[Annotated[str, AfterValidator(_require_action)], ...] = Field(min_length=1)
     decision: Literal["Allow", "Deny"] = "Allow"
     sources: tuple[Annotated[str, AfterValidator(lambda text: str(_network(text)))], ...] = ()
 
@@ -81,7 +88,7 @@ class _Rule(_Strict):
 
     @property
     def rule(self) -> Rule:
-        actions = frozenset(Action) if "All" in self.actions else frozenset(Action(one) for one in self.actions)
+        actions = frozenset(Action) if _ALL in self.actions else frozenset(Action(one) for one in self.actions)
         return Rule(
             frozenset(self.principals),
             frozenset(self.roles),
@@ -185,9 +192,16 @@ class AccessFile:
 def _faults(error: ValidationError) -> str:
     """Format *error* as locations and messages, without the values, because a misplaced value may be a secret."""
     lines: list[str] = []
-    for fault in error.errors(include_url=False, include_input=False):
+    faults = error.errors(include_url=False, include_input=False)
+    for fault in faults:
+        if fault["type"] == "too_short" and any(_is_within(other["loc"], fault["loc"]) for other in faults):
+            continue  # the list is empty only without its invalid items
         where: list[Any] = list(fault["loc"])
         lines.append(
             ": ".join([*([".".join(map(str, where))] if where else []), fault["msg"].removeprefix("Value error, ")])
         )
     return "; ".join(lines)
+
+
+def _is_within(inner: tuple[int | str, ...], outer: tuple[int | str, ...]) -> bool:
+    return len(inner) > len(outer) and inner[: len(outer)] == outer

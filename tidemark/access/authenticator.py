@@ -47,6 +47,11 @@ class Authenticator:
             raise UnauthenticatedError("no principal of the access file has a name of the client's certificate")
         raise UnauthenticatedError("a token is required: send the header `authorization: Bearer …`")
 
+    @property
+    def principals(self) -> frozenset[str]:
+        """Return the names of the file's principals."""
+        return frozenset(self._roles)
+
     def roles_of(self, principal: str) -> frozenset[str]:
         """Return the roles of *principal* in the file; an empty set for an unknown principal."""
         return self._roles.get(principal, _NO_ROLES)

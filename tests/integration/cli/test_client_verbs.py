@@ -23,9 +23,20 @@ def test_a_topic_is_created_shown_and_deleted(tidemark: Tidemark) -> None:
     assert (made["write_queues"], made["attributes"]) == (2, {"queue.type": "BatchCQ"})
     assert "shown" in [topic["topic"] for topic in tidemark.json("topic", "list")["topics"]]
     assert [queue["max_offset"] for queue in tidemark.json("topic", "show", "shown")["queues"]] == [0, 0]
-    assert b"BatchCQ" in tidemark.run("topic", "show", "shown").stdout
+    shown = tidemark.run("topic", "show", "shown").stdout.decode()
+    assert "BatchCQ: each batch is stored as one record" in shown
+    assert "read-write" in shown
     assert tidemark.json("topic", "delete", "shown", "--yes") == {"topic": "shown", "deleted": True}
     assert tidemark.run("topic", "delete", "shown", "--yes").returncode == ExitStatus.NOT_FOUND
+
+
+def test_creating_a_topic_reports_whether_it_existed(tidemark: Tidemark) -> None:
+    """It succeeds in both cases; another shape is refused."""
+    create = ("topic", "create", "twice", "--queues", 2)
+    assert b"twice: created" in tidemark.run(*create).stdout
+    assert b"twice: exists, unchanged" in tidemark.run(*create).stdout
+    assert tidemark.json(*create)["created"] is False
+    assert tidemark.run(*create[:-1], 3).returncode == ExitStatus.REJECTED
 
 
 def test_a_topic_is_altered(tidemark: Tidemark) -> None:
@@ -38,7 +49,9 @@ def test_a_topic_is_altered(tidemark: Tidemark) -> None:
     fewer = tidemark.json(*alter, "--queues", 1, "--read-queues", 4, "--permission", "read")
     assert (fewer["read_queues"], fewer["write_queues"], fewer["permission"]) == (4, 1, 4)
     assert "message.type" not in tidemark.json(*alter, "--attribute", "-message.type")["attributes"]
-    assert b"read" in tidemark.run(*alter, "--permission", "read-write").stdout
+    assert b"read-write" in tidemark.run(*alter, "--permission", "read-write").stdout
+    tidemark.json(*alter, "--permission", "write")
+    assert tidemark.run("topic", "show", "altered").stdout.splitlines()[3].split() == [b"permission", b"write"]
 
 
 @pytest.mark.parametrize(
@@ -112,6 +125,42 @@ def test_a_missing_message_is_reported(tidemark: Tidemark, arguments: list[str],
     """Standard output stays empty."""
     done = tidemark.run("get", *arguments)
     assert (done.returncode, done.stdout) == (status, b""), done
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "reported"),
+    [
+        (["message", "zzz"], ExitStatus.REJECTED, "'zzz' is not an offset message id"),
+        (["message", "7F0000012588571C4F31893E904D0000"], ExitStatus.NOT_FOUND, "is after the end of the log"),
+    ],
+)
+def test_an_id_that_is_not_found_names_the_other_verb(
+    tidemark: Tidemark, arguments: list[str], status: ExitStatus, reported: str
+) -> None:
+    """It may be an id from the client; no error names a path of the REST API."""
+    done = tidemark.run("get", *arguments)
+    assert (done.returncode, reported in done.stderr.decode()) == (status, True), done
+    assert b"tidemark get key TOPIC ID --unique" in done.stderr
+    assert b"/v1/" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["topic", "show", "a.b"],
+        ["consume", "a.b"],
+        ["get", "key", "a.b", "k"],
+        ["group", "show", "a.b"],
+        ["group", "reset", "a.b", "--topic", "got", "--to", "latest"],
+        ["consume", "got", "--group", "a.b"],
+    ],
+)
+def test_names_that_no_topic_or_group_has_are_refused(tidemark: Tidemark, arguments: list[str]) -> None:
+    """The error names the value, and no library."""
+    done = tidemark.run(*arguments)
+    assert (done.returncode, done.stdout) == (ExitStatus.REJECTED, b""), done
+    assert b"'a.b' is not a " in done.stderr
+    assert b"Value error" not in done.stderr
 
 
 def test_topic_show_at_a_time_has_the_offset_of_each_queue(tidemark: Tidemark) -> None:

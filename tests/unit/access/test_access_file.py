@@ -43,7 +43,8 @@ def refusal(path: Path, text: str) -> str:
         (f"version = 1\n{PRINCIPAL}" + RULE.replace('principals = ["a"]\n', ""), "at least one principal or role"),
         (f"version = 1\n{PRINCIPAL}" + RULE.replace("Topic:t", "topic:t"), "is not a pattern"),
         (f"version = 1\n{PRINCIPAL}" + RULE.replace("Topic:t", "Topic:*t"), "is not a pattern"),
-        (f"version = 1\n{PRINCIPAL}" + RULE.replace("Pub", "pub"), "rule.0.actions.0"),
+        (f"version = 1\n{PRINCIPAL}" + RULE.replace("Pub", "pub"), "rule.0.actions.0: the actions are Pub, Sub, "),
+        (f"version = 1\n{PRINCIPAL}" + RULE.replace('["Pub"]', "[]"), "rule.0.actions: Tuple should have at least 1"),
         (f"version = 1\n{PRINCIPAL}{RULE}" + 'decision = "deny"\n', "rule.0.decision"),
         (f"version = 1\n{PRINCIPAL}{RULE}" + 'sources = ["10.0.0.1/8"]\n', "has host bits set"),
         (f'version = 1\n{PRINCIPAL}jwt_subjects = ["x"]\n', "requires a section [jwt]"),
@@ -52,6 +53,12 @@ def refusal(path: Path, text: str) -> str:
 def test_an_access_file_with_a_spelling_error_is_refused(tmp_path: Path, text: str, told: str) -> None:
     """Nothing of the file takes effect, so that a denying rule with a spelling error is not silently ignored."""
     assert told in refusal(tmp_path / "access.toml", text)
+
+
+def test_an_unknown_action_is_reported_once(tmp_path: Path) -> None:
+    """The list of actions is not reported as empty, too."""
+    refused = refusal(tmp_path / "access.toml", f"version = 1\n{PRINCIPAL}" + RULE.replace("Pub", "Publish"))
+    assert refused.endswith("rule.0.actions.0: the actions are Pub, Sub, Create, Update, Delete, Get, List and All")
 
 
 def test_an_access_file_error_does_not_contain_the_value(tmp_path: Path) -> None:

@@ -10,8 +10,20 @@ if TYPE_CHECKING:
 
 
 def group_path(group: str) -> str:
-    """Return the path of *group* in the REST API."""
+    """Return the path of *group* in the REST API. Raises ArgumentIllegalError for a name that no group has."""
+    require_group(group)
     return f"/v1/groups/{quote(group, safe='')}"
+
+
+def require_group(group: str) -> None:
+    """Raise ArgumentIllegalError for a name that no group has."""
+    from tidemark.errors import ArgumentIllegalError
+    from tidemark.format.topic_name import is_group_name
+
+    if not is_group_name(group):
+        raise ArgumentIllegalError(
+            f"{group!r} is not a group's name, which has 1 to 255 letters, digits and %|-_", group=group
+        )
 
 
 def offsets_of(service: Query, group: str, topic: str) -> dict[int, int]:

@@ -18,6 +18,7 @@ from typer.core import TyperGroup
 
 from tidemark import errors
 from tidemark.cli.terminal.output import is_json, print_error_json
+from tidemark.cli.terminal.usage_errors import VALUE_ERROR, plain_usage_errors
 from tidemark.errors import StoreError
 from tidemark.status import status_of
 
@@ -107,7 +108,7 @@ class FailuresTold(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         """Run the verb."""
         _escape_what_the_locale_lacks()
-        with reported_failures(ctx):
+        with reported_failures(ctx), plain_usage_errors():
             try:
                 return super().invoke(ctx)
             finally:
@@ -175,7 +176,7 @@ def next_steps_of(error: Exception) -> list[str]:
 
 
 def _report(error: StoreError | OSError, *, as_json: bool) -> None:
-    message = error.message if isinstance(error, StoreError) else str(error)
+    message = error.message.replace(VALUE_ERROR, "") if isinstance(error, StoreError) else str(error)
     facts = error.facts if isinstance(error, StoreError) else {}
     if as_json:
         print_error_json(message, reason_of(error), facts, next_steps_of(error))

@@ -50,5 +50,15 @@ def open_query(url: str | None) -> Iterator[Query]:
 
 
 def topic_path(topic: str) -> str:
-    """Return the path of *topic* in the REST API. Names of %RETRY% topics need quoting."""
+    """Return the path of *topic* in the REST API. Names of %RETRY% topics need quoting.
+
+    Raises TopicIllegalError for a name that no topic has.
+    """
+    from tidemark.errors import TopicIllegalError
+    from tidemark.format.topic_name import is_topic_name
+
+    if not is_topic_name(topic):
+        raise TopicIllegalError(
+            f"{topic!r} is not a topic's name, which has 1 to 255 letters, digits and %|-_", topic=topic
+        )
     return f"/v1/topics/{quote(topic, safe='')}"

@@ -68,6 +68,11 @@ def check(
             raise typer.BadParameter("needs --as PRINCIPAL", param_hint="--may")
         say(f"{file}: good")
         return
+    known = loaded.authenticator.principals
+    if principal not in known and not role and not principal.startswith("jwt:"):
+        raise typer.BadParameter(
+            f"the file has no principal {principal!r}; it has {', '.join(sorted(known)) or 'none'}", param_hint="--as"
+        )
     identity = Identity(principal, loaded.authenticator.roles_of(principal) | frozenset(role or ()))
     asked = [_right(text) for text in may or []]
     answers = [(str(right), loaded.policy.allows(identity, right, source)) for right in asked]

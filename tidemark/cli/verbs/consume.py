@@ -107,11 +107,13 @@ def consume(
 
 
 def _print_as_member(service: Query, topic: str, group: str, asked: Selection, shown: MessageFormat) -> None:
+    from tidemark.cli.reading.group_offsets import require_group
     from tidemark.cli.reading.group_reader import GroupRead, print_as_member
     from tidemark.cli.reading.queue_places import queues_of
     from tidemark.cli.terminal.stop_request import stop_request
     from tidemark.client import TopicQueue
 
+    require_group(group)
     queues = [queue for queue in queues_of(service, topic, []) if queue["max_offset"] > queue["min_offset"]]
     ends = {TopicQueue(topic, queue["queue_id"]): queue["max_offset"] for queue in queues}
     wanted = GroupRead(topic, group, asked.first, asked.tags, asked.most, None if asked.follow else ends)

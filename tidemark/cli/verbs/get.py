@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any
-from urllib.parse import quote
 
 import typer
 
@@ -12,6 +12,8 @@ from tidemark.cli.terminal.service_addresses import QueryUrl, open_query, topic_
 
 app = typer.Typer(no_args_is_help=True, help="Get messages by id, physical offset or key.")
 _WaitMs = Annotated[int, typer.Option(min=0, help="Milliseconds to wait for the message to become visible.")]
+_OFFSET_ID = re.compile(r"[0-9A-Fa-f]{32}(?:[0-9A-Fa-f]{24})?(?:-[0-9]{1,9})?")
+_OTHER_ID = "if this is a message id from the client: `tidemark get key TOPIC ID --unique`"
 
 
 @app.callback()
@@ -33,8 +35,21 @@ def message(
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Get a message by its offset message id. For a message id from the client, use `get key --unique`."""
+    from tidemark.errors import ArgumentIllegalError, OffsetError
+
+    if not _OFFSET_ID.fullmatch(message_id):
+        what = (
+            f"{message_id!r} is not an offset message id: 32 or 56 hex digits, with -N for message N of an inner batch"
+        )
+        error = ArgumentIllegalError(what, message_id=message_id)
+        error.add_note(_OTHER_ID)
+        raise error
     with open_query(query) as service:
-        answer = service.get(f"/v1/messages/{quote(message_id, safe='')}", wait_ms=wait_ms, body_encoding="auto")
+        try:
+            answer = service.get(f"/v1/messages/{message_id}", wait_ms=wait_ms, body_encoding="auto")
+        except OffsetError as error:
+            error.add_note(_OTHER_ID)
+            raise
     _show(answer, output)
 
 

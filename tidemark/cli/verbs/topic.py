@@ -20,7 +20,7 @@ from tidemark.cli.terminal.pairs import pair_of, pairs_of
 from tidemark.cli.terminal.service_addresses import QueryUrl, WriterAddress, open_query, topic_path
 
 if TYPE_CHECKING:
-    from tidemark.client import Topic
+    from tidemark.client import Topic, Topics
 
 app = typer.Typer(no_args_is_help=True, help="Create, list, show, alter and delete topics.")
 _Name = Annotated[str, typer.Argument(metavar="TOPIC", help="The topic's name.")]
@@ -35,6 +35,11 @@ class Permission(enum.StrEnum):
 
 
 _BITS = {Permission.READ: 4, Permission.WRITE: 2, Permission.READ_WRITE: 6}  # RocketMQ's PermName
+_INHERIT = 1
+_KINDS = {  # values of the attribute queue.type
+    "SimpleCQ": "SimpleCQ: each message is a record of its own",
+    "BatchCQ": "BatchCQ: each batch is stored as one record",
+}
 
 
 @app.callback()
@@ -63,8 +68,22 @@ def create(
 
     attributes = pairs_of(attribute or [], option="--attribute")
     with Topics(writer) as topics:
+        existed = _exists(topics, name)
         made = topics.create(name, queues=queues, attributes=attributes)
-    _print_topic(made, output)
+    _print_topic(made, output, created=None if existed is None else not existed)
+
+
+def _exists(topics: Topics, name: str) -> bool | None:
+    """Return True if the topic exists; None if this caller is not allowed to know."""
+    from tidemark.errors import ForbiddenError, TopicIllegalError, TopicNotFoundError
+
+    try:
+        topics.describe(name)
+    except (TopicNotFoundError, TopicIllegalError):
+        return False
+    except ForbiddenError:
+        return None
+    return True
 
 
 @app.command("list", epilog="Example: tidemark topic list --output json")
@@ -116,9 +135,9 @@ def show(
     print_facts(
         {
             "topic": answer["topic"],
-            "kind": answer["queue_type"],
+            "kind": _KINDS.get(answer["queue_type"], answer["queue_type"]),
             "queues": f"{answer['read_queues']} to read, {answer['write_queues']} to write",
-            "permission": answer["permission"],
+            "permission": _permission_text(answer["permission"]),
             "attributes": _attributes(answer["attributes"]),
         }
     )
@@ -191,12 +210,19 @@ def delete(
         say(f"deleted {name}")
 
 
-def _print_topic(topic: Topic, output: Output) -> None:
-    """Print the topic from the writer's answer."""
+def _permission_text(bits: int) -> str:
+    """Return a topic's permission in words: that of its clients, and whether other topics inherit it."""
+    of_clients = next((name.value for name, known in _BITS.items() if known == bits & ~_INHERIT), "none")
+    return f"{of_clients}, inherited" if bits & _INHERIT else of_clients
+
+
+def _print_topic(topic: Topic, output: Output, *, created: bool | None = None) -> None:
+    """Print the topic from the writer's answer. created: False if it existed before; None if that is not known."""
     if output is Output.JSON:
         print_json(
             {
                 "topic": topic.name,
+                **({} if created is None else {"created": created}),
                 "read_queues": topic.read_queues,
                 "write_queues": topic.write_queues,
                 "permission": topic.permission,
@@ -206,9 +232,9 @@ def _print_topic(topic: Topic, output: Output) -> None:
         return
     print_facts(
         {
-            "topic": topic.name,
+            "topic": topic.name + ("" if created is None else ": created" if created else ": exists, unchanged"),
             "queues": f"{topic.read_queues} to read, {topic.write_queues} to write",
-            "permission": next((name for name, bits in _BITS.items() if bits == topic.permission), topic.permission),
+            "permission": _permission_text(topic.permission),
             "attributes": _attributes(topic.attributes),
         }
     )

@@ -76,6 +76,14 @@ def test_the_rights_of_a_principal_are_reported(tmp_path: Path, asked: list[str]
     assert run("check", str(files.path), "--as", "orders", *rights)[0] == status
 
 
+def test_an_unknown_principal_is_a_usage_error(tmp_path: Path) -> None:
+    """Without it, "no" would look like the answer of a rule."""
+    files = AccessFolder(tmp_path)
+    files.principal("orders")
+    status, _, reported = run("check", str(files.path), "--as", "nobody", "--may", "Pub Topic:t")
+    assert (status, "the file has no principal 'nobody'; it has orders" in reported) == (ExitStatus.USAGE, True)
+
+
 def test_a_role_is_checked_as_if_a_token_granted_it(tmp_path: Path) -> None:
     """The rule's network applies."""
     files = AccessFolder(tmp_path)
