@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from tidemark.cli.terminal.contexts import VARIABLES, applied_context
+from tidemark.cli.terminal.contexts import VARIABLES, applied_context, complete_context
 
 _CHOSEN, _APPLIED = "tidemark.context", "tidemark.context.applied"  # keys in the command's context
 _HELP = "Connect as in this context of `tidemark context list`. Default: TIDEMARK_CONTEXT, then the current one."
@@ -21,21 +21,33 @@ def _remember(ctx: typer.Context, name: str | None) -> str | None:
 def _apply(ctx: typer.Context, name: str | None) -> str | None:
     """Set the variables before the options that read them are processed, until the verb's end."""
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # its lines on standard error repeat the errors of verbs
-    ctx.meta[_APPLIED] = ctx.with_resource(applied_context(name or ctx.meta.get(_CHOSEN)))
+    ctx.meta[_CHOSEN] = name or ctx.meta.get(_CHOSEN)
+    ctx.meta[_APPLIED] = ctx.with_resource(applied_context(ctx.meta[_CHOSEN]))
     return name
 
 
 RootContextOption = Annotated[
-    str | None, typer.Option("--context", metavar="NAME", help=_HELP, callback=_remember, is_eager=True)
+    str | None,
+    typer.Option(
+        "--context", metavar="NAME", help=_HELP, callback=_remember, is_eager=True, autocompletion=complete_context
+    ),
 ]
 ContextOption = Annotated[
     str | None,
-    typer.Option("--context", metavar="NAME", help=_HELP, callback=_apply, is_eager=True, expose_value=False),
+    typer.Option(
+        "--context",
+        metavar="NAME",
+        help=_HELP,
+        callback=_apply,
+        is_eager=True,
+        expose_value=False,
+        autocompletion=complete_context,
+    ),
 ]
 
 
 def chosen_context(ctx: typer.Context) -> str | None:
-    """Return the name that was given to the root command."""
+    """Return the name that was given to the verb, or else to the root command."""
     name: str | None = ctx.meta.get(_CHOSEN)
     return name
 

@@ -163,3 +163,11 @@ def _chosen(name: str | None) -> tuple[str, Context] | None:
     if asked:
         return asked, contexts.get(asked, option="--context" if name else CONTEXT_VARIABLE)
     return None if contexts.current is None else (contexts.current, contexts.by_name[contexts.current])
+
+
+def complete_context(incomplete: str) -> list[str]:
+    """Return the contexts that begin with *incomplete*, for the shell's completion."""
+    try:
+        return [name for name in read_contexts().by_name if name.startswith(incomplete)]
+    except Exception:  # an error would be printed into the line that is typed
+        return []

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from tidemark.cli.terminal.context_option import chosen_context
-from tidemark.cli.terminal.contexts import applied_context
+from tidemark.cli.terminal.contexts import applied_context, complete_context
 from tidemark.cli.terminal.exit_status import ExitStatus, say
 from tidemark.cli.terminal.output import Output, OutputOption, print_json, print_table
 
@@ -63,7 +63,12 @@ def show(
         ),
     ] = None,
     context: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Show the client with this context. Default: as verbs choose it.")
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Show the client with this context. Default: as verbs choose it.",
+            autocompletion=complete_context,
+        ),
     ] = None,
     output: OutputOption = Output.TABLE,
 ) -> None:

@@ -14,6 +14,7 @@ from tidemark.cli.reading.message_template import TEMPLATE_HELP
 from tidemark.cli.reading.queue_places import HELP, METAVAR, StartPlace
 from tidemark.cli.reading.selection import Selection
 from tidemark.cli.terminal.exit_status import ExitStatus, say
+from tidemark.cli.terminal.names import TopicName, complete_group
 from tidemark.cli.terminal.output import remember_output
 from tidemark.cli.terminal.service_addresses import QueryUrl, open_query
 
@@ -24,7 +25,7 @@ EXAMPLE = "Example: tidemark consume orders --from -1h --max 10"
 
 
 def consume(
-    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="The topic's name.")],
+    topic: TopicName,
     queue: Annotated[list[int] | None, typer.Option(min=0, help="Read this queue. Repeatable. Default: all.")] = None,
     start: Annotated[str, typer.Option("--from", metavar=METAVAR, help=f"Start position. {HELP}.")] = "earliest",
     end: Annotated[
@@ -53,7 +54,8 @@ def consume(
         str | None,
         typer.Option(
             help="Read as a member of this group, from its offsets, and commit each message after it is printed. "
-            "--from applies to queues in which the group has no offset."
+            "--from applies to queues in which the group has no offset.",
+            autocompletion=complete_group,
         ),
     ] = None,
     form: Annotated[

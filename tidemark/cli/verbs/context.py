@@ -10,6 +10,7 @@ import typer
 
 from tidemark.cli.terminal.contexts import (
     PATHS,
+    complete_context,
     contexts_path,
     read_contexts,
     require_name,
@@ -20,7 +21,8 @@ from tidemark.cli.terminal.exit_status import say
 from tidemark.cli.terminal.output import Output, OutputOption, print_facts, print_json, print_table
 
 app = typer.Typer(no_args_is_help=True, help="Name addresses and credentials, and choose among them.")
-_Name = Annotated[str, typer.Argument(metavar="NAME", help="The context's name.")]
+_NewName = Annotated[str, typer.Argument(metavar="NAME", help="The context's name.")]
+_Name = Annotated[str, typer.Argument(metavar="NAME", help="The context's name.", autocompletion=complete_context)]
 
 
 @app.callback()
@@ -45,7 +47,10 @@ def list_contexts(output: OutputOption = Output.TABLE) -> None:
 @app.command(epilog="Example: tidemark context show prod")
 def show(
     name: Annotated[
-        str | None, typer.Argument(metavar="NAME", help="The context's name. Default: the current one.")
+        str | None,
+        typer.Argument(
+            metavar="NAME", help="The context's name. Default: the current one.", autocompletion=complete_context
+        ),
     ] = None,
     output: OutputOption = Output.TABLE,
 ) -> None:
@@ -63,7 +68,7 @@ def show(
 
 @app.command(epilog="Example: tidemark context add prod --query https://tidemark.example.com --token-file prod.token")
 def add(
-    name: _Name,
+    name: _NewName,
     writer: Annotated[str | None, typer.Option(metavar="HOST:PORT", help="Address of the writer.")] = None,
     query: Annotated[str | None, typer.Option(metavar="URL", help="URL of the query service.")] = None,
     tls_ca: Annotated[str | None, typer.Option(metavar="FILE", help="CAs to trust, PEM.")] = None,
@@ -105,7 +110,9 @@ def add(
 
 @app.command(epilog="Example: tidemark context use prod")
 def use(
-    name: Annotated[str | None, typer.Argument(metavar="NAME", help="The context's name.")] = None,
+    name: Annotated[
+        str | None, typer.Argument(metavar="NAME", help="The context's name.", autocompletion=complete_context)
+    ] = None,
     none: Annotated[bool, typer.Option("--none", help="Use no context unless --context names one.")] = False,
     output: OutputOption = Output.TABLE,
 ) -> None:

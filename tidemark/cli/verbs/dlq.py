@@ -9,6 +9,7 @@ import typer
 
 from tidemark.cli.terminal.confirm import confirm
 from tidemark.cli.terminal.exit_status import say
+from tidemark.cli.terminal.names import GroupName, complete_topic
 from tidemark.cli.terminal.output import (
     Output,
     OutputOption,
@@ -21,7 +22,6 @@ from tidemark.cli.terminal.output import (
 from tidemark.cli.terminal.service_addresses import QueryUrl, WriterAddress, open_query
 
 app = typer.Typer(no_args_is_help=True, help="List, show and redrive a group's dead letters.")
-_Group = Annotated[str, typer.Argument(metavar="GROUP", help="The consumer group's name.")]
 _LINE = "{queue_id:>5}  {queue_offset:>10}  {stored:24}  {origin:24}  {attempts:>8}  {keys:16}  {body}"
 
 
@@ -45,7 +45,7 @@ def list_groups(query: QueryUrl = None, output: OutputOption = Output.TABLE) -> 
 
 @app.command(epilog="Example: tidemark dlq show billing --max 10")
 def show(
-    group: _Group,
+    group: GroupName,
     most: Annotated[int | None, typer.Option("--max", min=1, help="Maximum number. Default: all.")] = None,
     query: QueryUrl = None,
     output: StreamOption = Output.TABLE,
@@ -85,11 +85,15 @@ def show(
 
 @app.command(epilog="Example: tidemark dlq redrive billing --max 100 --yes")
 def redrive(
-    group: _Group,
+    group: GroupName,
     most: Annotated[int | None, typer.Option("--max", min=1, help="Maximum number. Default: all.")] = None,
     to: Annotated[
         str | None,
-        typer.Option(metavar="TOPIC", help="Send all to this topic. Default: each to its original topic."),
+        typer.Option(
+            metavar="TOPIC",
+            help="Send all to this topic. Default: each to its original topic.",
+            autocompletion=complete_topic,
+        ),
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
     query: QueryUrl = None,

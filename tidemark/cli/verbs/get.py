@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from tidemark.cli.terminal.names import TopicName
 from tidemark.cli.terminal.output import Output, OutputOption, print_facts, print_json
 from tidemark.cli.terminal.service_addresses import QueryUrl, open_query, topic_path
 
@@ -70,7 +71,7 @@ def at(
 
 @app.command(epilog="Example: tidemark get key orders order-4711")
 def key(
-    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="The topic's name.")],
+    topic: TopicName,
     value: Annotated[str, typer.Argument(metavar="KEY", help="One of the message's keys.")],
     unique: Annotated[bool, typer.Option("--unique", help="KEY is a message id from the client.")] = False,
     limit: Annotated[int, typer.Option(min=1, help="Maximum number of messages.")] = 32,

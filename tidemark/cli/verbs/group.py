@@ -17,6 +17,7 @@ from tidemark.cli.reading.queue_places import (
 )
 from tidemark.cli.terminal.confirm import confirm
 from tidemark.cli.terminal.exit_status import ExitStatus, say
+from tidemark.cli.terminal.names import GroupName, complete_topic
 from tidemark.cli.terminal.output import Output, OutputOption, print_facts, print_json, print_table
 from tidemark.cli.terminal.service_addresses import QueryUrl, open_query
 
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from tidemark.client import Query
 
 app = typer.Typer(no_args_is_help=True, help="Show consumer groups, and reset their offsets.")
-_Group = Annotated[str, typer.Argument(metavar="GROUP", help="The consumer group's name.")]
 
 
 class Move(NamedTuple):
@@ -54,7 +54,7 @@ def list_groups(query: QueryUrl = None, output: OutputOption = Output.TABLE) -> 
 
 
 @app.command(epilog="Example: tidemark group show billing")
-def show(group: _Group, query: QueryUrl = None, output: OutputOption = Output.TABLE) -> None:
+def show(group: GroupName, query: QueryUrl = None, output: OutputOption = Output.TABLE) -> None:
     """Show a group's members and their queues; its offset in each queue, and the queue's bounds."""
     with open_query(query) as service:
         answer = service.get(group_path(group))
@@ -75,7 +75,7 @@ def show(group: _Group, query: QueryUrl = None, output: OutputOption = Output.TA
 
 @app.command(epilog="Example: tidemark group lag billing --max 1000")
 def lag(
-    group: _Group,
+    group: GroupName,
     most: Annotated[
         int | None, typer.Option("--max", min=0, help="Exit with status 1 if the lag is greater. Default: no limit.")
     ] = None,
@@ -99,8 +99,8 @@ def lag(
 
 @app.command(epilog="Example: tidemark group reset billing --topic orders --to earliest --dry-run")
 def reset(
-    group: _Group,
-    topic: Annotated[str, typer.Option(help="Topic in which to set the offsets.")],
+    group: GroupName,
+    topic: Annotated[str, typer.Option(help="Topic in which to set the offsets.", autocompletion=complete_topic)],
     to: Annotated[str, typer.Option(metavar=METAVAR, help=f"Position at which the group continues. {HELP}.")],
     queue: Annotated[list[int] | None, typer.Option(min=0, help="Set this queue. Repeatable. Default: all.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the changes without applying them.")] = False,

@@ -11,6 +11,7 @@ import typer
 
 from tidemark.cli.sending.produce_input import Format, ProduceInput, format_of, separator_of
 from tidemark.cli.terminal.escapes import ESCAPES
+from tidemark.cli.terminal.names import TopicName
 from tidemark.cli.terminal.output import Output, OutputOption
 from tidemark.cli.terminal.pairs import pairs_of
 from tidemark.cli.terminal.service_addresses import WriterAddress
@@ -20,7 +21,7 @@ _BATCH_SIZE = 1000
 
 
 def produce(
-    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="The topic's name.")],
+    topic: TopicName,
     body: Annotated[
         str | None, typer.Argument(metavar="BODY", help="Body of the only message. Default: read messages.")
     ] = None,

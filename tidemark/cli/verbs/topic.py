@@ -15,6 +15,7 @@ from tidemark.cli.reading.queue_places import offset_at_time
 from tidemark.cli.reading.store_times import TIME_HELP, parse_time
 from tidemark.cli.terminal.confirm import confirm
 from tidemark.cli.terminal.exit_status import say
+from tidemark.cli.terminal.names import TopicName
 from tidemark.cli.terminal.output import Output, OutputOption, print_facts, print_json, print_table, time_text
 from tidemark.cli.terminal.pairs import pair_of, pairs_of
 from tidemark.cli.terminal.service_addresses import QueryUrl, WriterAddress, open_query, topic_path
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from tidemark.client import Topic, Topics
 
 app = typer.Typer(no_args_is_help=True, help="Create, list, show, alter and delete topics.")
-_Name = Annotated[str, typer.Argument(metavar="TOPIC", help="The topic's name.")]
+_NewName = Annotated[str, typer.Argument(metavar="TOPIC", help="The topic's name.")]
 
 
 class Permission(enum.StrEnum):
@@ -49,7 +50,7 @@ def _topic() -> None:
 
 @app.command(epilog="Example: tidemark topic create orders --queues 8")
 def create(
-    name: _Name,
+    name: _NewName,
     queues: Annotated[int, typer.Option(min=0, help="Number of queues; 0: the writer's default.")] = 0,
     attribute: Annotated[
         list[str] | None,
@@ -109,7 +110,7 @@ def list_topics(query: QueryUrl = None, output: OutputOption = Output.TABLE) -> 
 
 @app.command(epilog="Example: tidemark topic show orders --at 2026-01-31T12:00:00Z")
 def show(
-    name: _Name,
+    name: TopicName,
     at: Annotated[
         str | None,
         typer.Option(
@@ -150,7 +151,7 @@ def show(
 
 @app.command(epilog="Example: tidemark topic alter orders --queues 16 --attribute +message.type=NORMAL")
 def alter(
-    name: _Name,
+    name: TopicName,
     queues: Annotated[
         int | None, typer.Option(min=1, help="Number of queues to write and to read. Default: unchanged.")
     ] = None,
@@ -192,7 +193,7 @@ def alter(
 
 @app.command(epilog="Example: tidemark topic delete orders --yes")
 def delete(
-    name: _Name,
+    name: TopicName,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
     writer: WriterAddress = None,
     output: OutputOption = Output.TABLE,
