@@ -37,6 +37,7 @@ _VERBS = {  # name → module:function or module:app, in the order of --help
     "get": "verbs.get:app",
     "group": "verbs.group:app",
     "dlq": "verbs.dlq:app",
+    "bench": "verbs.bench:bench",
     "store": "store.app:app",
     "archive": "archive.app:app",
     "log": "verbs.log:app",
