@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import resource
 import subprocess
 import sys
@@ -14,9 +15,11 @@ from typer.testing import CliRunner
 
 from tidemark.cli.main import app
 from tidemark.cli.terminal.exit_status import ExitStatus
+from tidemark.local.local_stack import free_port
 from tidemark.version import program_version
 
 _HEAVY = {"grpc", "google", "numpy", "numba", "pyarrow", "pandas", "pydantic", "pydantic_settings", "pyspark", "rich"}
+_HEAVY_FOR_CLIENTS = {"numpy", "numba", "pyarrow", "pandas", "pydantic_settings", "pyspark", "rich"}
 _MODULES_OF_HELP = """
 import sys
 from tidemark.cli.main import app
@@ -25,9 +28,9 @@ try:
 finally:
     sys.stderr.write(" ".join(sys.modules))
 """
-_MODULES_OF_VERSION = """
+_MODULES_OF_VERB = """
 import runpy, sys
-sys.argv = ["tidemark", "--version"]
+sys.argv[0] = "tidemark"
 try:
     runpy.run_module("tidemark.cli", run_name="__main__")
 finally:
@@ -61,12 +64,32 @@ def test_help_imports_nothing_heavy() -> None:
 
 def test_version_imports_no_verb() -> None:
     """It needs neither the verbs' modules nor anything heavy."""
-    done = subprocess.run([sys.executable, "-c", _MODULES_OF_VERSION], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", _MODULES_OF_VERB, "--version"], capture_output=True, text=True, check=False
+    )
     imported = done.stderr.split()
     assert done.stdout == f"{program_version()}\n"
     assert "tidemark.cli.main" in imported
     assert not {name.partition(".")[0] for name in imported} & _HEAVY
     assert [name for name in imported if name.startswith(_VERB_PACKAGES)] == ["tidemark.cli.verbs.completion"]
+
+
+@pytest.mark.parametrize("words", ["topic list", "consume orders", "produce orders body", "get key orders k"])
+def test_verbs_of_clients_import_neither_tables_nor_settings(words: str) -> None:
+    """They fail here for want of a service, with their modules loaded."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("TIDEMARK_")}
+    address = ("--writer", f"127.0.0.1:{free_port()}") if "produce" in words else ("--query", "http://127.0.0.1:1")
+    done = subprocess.run(
+        [sys.executable, "-c", _MODULES_OF_VERB, *words.split(), *address],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    imported = {name.partition(".")[0] for name in done.stderr.splitlines()[-1].split()}
+    assert done.returncode == ExitStatus.UNAVAILABLE, done.stderr
+    assert "tidemark" in imported
+    assert not imported & _HEAVY_FOR_CLIENTS
 
 
 def test_version_needs_little_processor_time() -> None:

@@ -14,6 +14,16 @@ if TYPE_CHECKING:
 
 DEFAULT_WRITER_ADDRESS = "127.0.0.1:8081"  # the value in tidemark.client.settings, whose import is slow
 DEFAULT_QUERY_URL = "http://127.0.0.1:8080"
+
+
+def _writer_or_default(address: str | None) -> str:
+    return address or DEFAULT_WRITER_ADDRESS
+
+
+def _query_or_default(url: str | None) -> str:
+    return url or DEFAULT_QUERY_URL
+
+
 WriterAddress = Annotated[
     str | None,
     typer.Option(
@@ -22,6 +32,7 @@ WriterAddress = Annotated[
         metavar="HOST:PORT",
         help="Address of the writer (gRPC).",
         show_default=DEFAULT_WRITER_ADDRESS,
+        callback=_writer_or_default,
     ),
 ]
 QueryUrl = Annotated[
@@ -32,6 +43,7 @@ QueryUrl = Annotated[
         metavar="URL",
         help="URL of the query service (REST).",
         show_default=DEFAULT_QUERY_URL,
+        callback=_query_or_default,
     ),
 ]
 
