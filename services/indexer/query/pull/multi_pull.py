@@ -81,7 +81,7 @@ class ManyQueues:
             if limits.max_messages <= 0 or limits.max_bytes <= 0 or room <= 0:
                 self.looked_at = number
                 break
-            pull.limits = limits
+            pull.limit(limits)
             try:
                 self._moved.pop(number, None)
                 pulled = _looked(pull, now)

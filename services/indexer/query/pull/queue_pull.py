@@ -33,7 +33,12 @@ class StoreMoment(NamedTuple):
 
 
 class QueuePull:
-    """A pull from one queue. offset: a queue offset, earliest or latest. config: the topic's, if it was just read."""
+    """A pull from one queue.
+
+    offset        a queue offset, earliest or latest
+    config        the topic's, if it was just read
+    max_messages  most messages of this queue in a request for many; None: only the request's limits apply
+    """
 
     def __init__(
         self,
@@ -43,6 +48,8 @@ class QueuePull:
         offset: str,
         limits: AnswerLimits,
         config: TopicConfig | None = None,
+        *,
+        max_messages: int | None = None,
     ) -> None:
         self._state = state
         self._store = state.store
@@ -51,11 +58,18 @@ class QueuePull:
         self._queue: QueueReader
         self._offset = offset
         self._config = config
-        self.limits = limits
+        self._max_messages = max_messages
+        self.limits: AnswerLimits
+        self.limit(limits)
         self.cursor = 0
         self._requested: int | None = None
         self._seen: _QueueMoment | None = None  # read by a check just before, for the next look
         self._last_end = math.inf  # of the units, at the last look or check
+
+    def limit(self, limits: AnswerLimits) -> None:
+        """Read within *limits* and within the queue's own max_messages from the next look on."""
+        own = self._max_messages
+        self.limits = limits if own is None else limits._replace(max_messages=min(own, limits.max_messages))
 
     def look(self, now: StoreMoment | None = None) -> Pulled:
         """Read the messages at the cursor.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fastapi import APIRouter
@@ -63,7 +63,8 @@ async def pull_queues(request: Request) -> Response:
     """
     no_arguments(request)
     body = await read_json(request, PullQueuesBody, state_of(request).settings.query_max_request_bytes)
-    return await _pull(request, [Position(one.topic, one.queue_id, one.offset) for one in body.queues], body)
+    own = {(one.topic, one.queue_id): one.max_messages for one in body.queues if one.max_messages is not None}
+    return await _pull(request, [Position(one.topic, one.queue_id, one.offset) for one in body.queues], body, own)
 
 
 @router.get("/v1/pull", summary="Pull from many queues", openapi_extra=described(QueuesArguments), **_DESCRIBED)
@@ -85,7 +86,7 @@ async def pull_named_queues(request: Request) -> Response:
     starts = await state.reads.read(queues_of_topics) + _named_queues(arguments)
     if not starts:
         raise RequestValidationError([{"loc": ("query", "topic"), "msg": "name a topic or a queue", "type": "missing"}])
-    return await _pull(request, starts, arguments)
+    return await _pull(request, starts, arguments, {})
 
 
 def _named_queues(arguments: QueuesArguments) -> list[Position]:
@@ -95,7 +96,9 @@ def _named_queues(arguments: QueuesArguments) -> list[Position]:
         raise RequestValidationError([{"loc": ("query", "queue"), "msg": str(error), "type": "value_error"}]) from None
 
 
-async def _pull(request: Request, starts: Sequence[Position], asked: PullLimits) -> Response:
+async def _pull(
+    request: Request, starts: Sequence[Position], asked: PullLimits, own_limits: Mapping[tuple[str, int], int]
+) -> Response:
     state = state_of(request)
     _require_few(starts, state.settings.query_max_pull_queues)
     for topic in {start.topic for start in starts}:
@@ -104,10 +107,12 @@ async def _pull(request: Request, starts: Sequence[Position], asked: PullLimits)
     state.answers.require_room()
     _require_distinct(starts)
     if asked.follow:
+        if own_limits:
+            raise ArgumentIllegalError("queues: max_messages of a queue has no meaning with follow=true")
         return await open_follower(request, starts, asked)
     body_format = accepted_format(request.headers.get("accept"))
     limits = AnswerLimits.of(asked, state.settings, whole_records=body_format is BodyFormat.RECORDS)
-    pulls = [QueuePull(state, *start, limits) for start in starts]
+    pulls = [QueuePull(state, *start, limits, max_messages=own_limits.get(start[:2])) for start in starts]
 
     def make(pull: QueuePull, pulled: Pulled) -> PullBody:
         def answer(pulled: Pulled) -> PullBody:

@@ -197,6 +197,9 @@ class PulledQueue(HeldQueue):
     offset: Annotated[PullOffset, BeforeValidator(_as_text, json_schema_input_type=int | str)] = Field(
         description="a queue offset, or earliest or latest"
     )
+    max_messages: int | None = Field(
+        None, ge=1, le=MAX_I4, description="most messages of this queue; absent: only the request's limit"
+    )
 
 
 class PullQueuesBody(PullLimits):

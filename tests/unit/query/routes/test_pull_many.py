@@ -64,6 +64,15 @@ def test_wrong_names_in_the_query_are_refused(service: ServedApp, query: str, st
     assert (answer.status_code, answer.json()["detail"][: len(detail)]) == (status, detail)
 
 
+def test_a_queue_with_a_limit_of_its_own_returns_no_more_messages(service: ServedApp) -> None:
+    """The request's limit holds for the sum, and the next queue is read."""
+    first = {**queue(0, 1), "max_messages": 2}
+    answer = pull(service, first, queue(0, 0, "batches"), max_messages=4)
+    assert bodies(answer) == [["m1", "m2"], ["b0", "b1"]]
+    assert [one["next_offset"] for one in answer.json()["answers"]] == [3, 2]
+    assert bodies(pull(service, {**first, "max_messages": 99}, max_messages=1)) == [["m1"]]
+
+
 def test_a_queue_that_is_refused_does_not_stop_the_others(service: ServedApp) -> None:
     refused, read = pull(service, queue(0, 99), queue(0, 2, "batches")).json()["answers"]
     assert (refused["reason"], refused["topic"], refused["queue_id"]) == ("OFFSET_OUT_OF_RANGE", "orders", 0)
@@ -100,6 +109,7 @@ def test_a_message_in_any_of_the_queues_ends_the_wait(service: ServedApp, built:
         ({"queues": [queue(0, 0), queue(0, 1)]}, 422),
         ({"queues": [queue(0, 0)], "store": "other"}, 404),
         ({"queues": [queue(0, -1)]}, 422),
+        ({"queues": [{**queue(0, 0), "max_messages": 0}]}, 422),
     ],
 )
 def test_an_illegal_request_is_refused_as_a_whole(service: ServedApp, body: dict[str, Any], status: int) -> None:
