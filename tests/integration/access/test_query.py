@@ -124,6 +124,20 @@ def test_a_reader_can_read_only_its_topics(client: httpx.Client, files: AccessFo
     }
 
 
+def test_a_topic_names_the_actions_that_the_caller_is_allowed(client: httpx.Client, files: AccessFolder) -> None:
+    """A rule for other topics, and a refusal, are taken into account."""
+    reader, both = files.principal("reader"), files.principal("both")
+    files.rule("reader", ["Sub"], "Topic:orders")
+    files.rule("both", ["Pub", "Sub"], "Topic:*")
+    files.rule("both", ["Pub"], "Topic:bills", decision="Deny")
+    time.sleep(0.1)
+    allowed = {
+        (token, topic): client.get(f"/v1/topics/{topic}", headers=shows(token)).json()["caller_actions"]
+        for token, topic in ((reader, "orders"), (both, "orders"), (both, "bills"))
+    }
+    assert [*allowed.values()] == [["Sub"], ["Pub", "Sub"], ["Sub"]]
+
+
 def test_a_pull_of_many_queues_needs_the_right_to_each_topic(client: httpx.Client, files: AccessFolder) -> None:
     """If one right is missing, nothing is returned; the refusal does not depend on the topic's existence."""
     headers = shows(files.principal("reader"))

@@ -111,10 +111,12 @@ async def list_topics(request: Request) -> Response:
     openapi_extra=described(Arguments),
 )
 async def describe_topic(request: Request, topic: TopicName) -> Response:
-    """Return a topic with the bounds of its queues."""
+    """Return a topic with the bounds of its queues, and the caller's rights to it."""
     arguments = read_arguments(request, Arguments)
     state = state_of(request)
     state.require_store(arguments.store)
+    caller = caller_of(request)
+    allowed = [action.value for action in Action if caller.may(on_topic(topic, action))]
 
     def look() -> Response:
         watermark = state.store.watermark()
@@ -122,6 +124,7 @@ async def describe_topic(request: Request, topic: TopicName) -> Response:
             {
                 "store": state.settings.store_name,
                 **_topic_json(state, state.store.topic(topic)),
+                "caller_actions": allowed,
                 **position_json(watermark),
                 "queues": [_queue_json(state, queue, watermark) for queue in state.store.queues(topic)],
             }

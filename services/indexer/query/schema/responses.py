@@ -205,6 +205,9 @@ class TopicDetailAnswer(TopicAnswer):
     """One topic with its queues' bounds."""
 
     store: str
+    caller_actions: list[Literal["Pub", "Sub", "Create", "Update", "Delete", "Get", "List"]] = Field(
+        description="actions on the topic that this service allows to the caller; all of them without an access file"
+    )
     watermark: WatermarkAnswer
     committed_offset: int
     lag_bytes: int

@@ -4,6 +4,7 @@ from tests.built_store import BuiltStore
 from tests.unit.query.routes.conftest import MESSAGES
 from tests.unit.query.routes.fake_forward import AUTHORIZATION, FakeForward
 from tests.unit.query.served_app import ServedApp
+from tidemark.access.right import Action
 from tidemark.errors import TopicExistsError
 
 
@@ -21,6 +22,10 @@ def test_a_topic_has_the_bounds_of_each_queue(service: ServedApp) -> None:
         {"queue_id": 0, "min_offset": 0, "max_offset": MESSAGES},
         {"queue_id": 1, "min_offset": 0, "max_offset": 0},
     ]
+
+
+def test_without_an_access_file_the_caller_may_do_everything(service: ServedApp) -> None:
+    assert service.get("/v1/topics/orders").json()["caller_actions"] == [action.value for action in Action]
 
 
 def test_the_bounds_of_a_queue_end_with_its_visible_messages(service: ServedApp, built: BuiltStore) -> None:
