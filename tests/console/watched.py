@@ -9,6 +9,7 @@ addEventListener("securitypolicyviolation", (event) => {
   console.error(`violation of ${event.violatedDirective}: ${event.blockedURI} ${event.sample}`);
 });
 """
+TIME_ZONE = "Asia/Kathmandu"  # UTC+05:45 in every season
 _TIMEOUT_MS = 15_000
 expect.set_options(timeout=_TIMEOUT_MS)
 
@@ -74,7 +75,7 @@ def watched(browser: Browser, url: str, *, dark: bool, width: int) -> Watched:
     context = browser.new_context(
         viewport={"width": width, "height": 900},
         color_scheme="dark" if dark else "light",
-        timezone_id="Europe/Lisbon",
+        timezone_id=TIME_ZONE,
         reduced_motion="reduce",
     )
     context.grant_permissions(["clipboard-read", "clipboard-write"])

@@ -5,7 +5,8 @@ import { bytesOf, hexOf, hexWidth } from "./body.js";
 import { copyButtons } from "./copying.js";
 import { el, facts, table, to } from "./dom.js";
 import { failure } from "./failures.js";
-import { brief, count, size, time, visible } from "./text.js";
+import { brief, count, size, visible } from "./text.js";
+import { moment } from "./times.js";
 
 const BEFORE_BYTES = 32; // shown before and after the place
 const MOST_BYTES = 1024; // shown of the place
@@ -27,7 +28,7 @@ export async function damage(page, parameters, { signal }) {
   const place = parameters.get("place");
   const rows = answer.corruptions.map((one) => [
     el("a", { href: to("/damage", { after: query.after, place: one.physical_offset }), "aria-current": String(one.physical_offset) === place && "true" }, count(one.physical_offset)),
-    size(one.size), brief(one.reason), one.topic === null ? "–" : brief(`${one.topic}/${one.queue_id}`), time(one.found_ms),
+    size(one.size), brief(one.reason), one.topic === null ? "–" : brief(`${one.topic}/${one.queue_id}`), moment(one.found_ms),
   ]);
   page.append(
     table("Damaged places", [["Place", "number"], ["Size", "number wide"], "What", "Queue", ["Found", "wide"]], rows,

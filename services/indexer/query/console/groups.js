@@ -4,7 +4,8 @@ import { get, path, request, urlOf } from "./api.js";
 import { copyButtons } from "./copying.js";
 import { choice, el, facts, field, table, to } from "./dom.js";
 import { failure } from "./failures.js";
-import { brief, count, span, visible } from "./text.js";
+import { brief, count, plainNumber, span, visible } from "./text.js";
+import { timeOfField, zone } from "./times.js";
 
 export async function groups(page, _, { signal }) {
   page.append(el("h1", {}, "Groups"));
@@ -57,7 +58,7 @@ function groupView(answer, look) {
     ...topics.map((topic) => el("section", {},
       el("div", { class: "resultbar" }, el("h2", {}, el("a", { href: to("/topic", { name: topic }) }, brief(topic))),
         el("span", {}, "All queues: ", reset(topic, null))),
-      table(`Offsets in ${brief(topic)}`, [["Queue", "number"], ["Next offset", "number"], ["Newest", "number wide"], ["Lag", "number"], ""],
+      table(`Offsets in ${brief(topic)}`, [["Queue", "number"], ["Next offset", "number"], ["End", "number wide"], ["Lag", "number"], ""],
         answer.queues.filter((queue) => queue.topic === topic).map((queue) => [
           count(queue.queue_id),
           el("a", { href: to("/messages", { topic, queue: queue.queue_id, by: "offset", value: queue.offset }) }, count(queue.offset)),
@@ -75,8 +76,8 @@ function askReset(answer, topic, queue, look) {
   if (queue) places.push(["offset", "An offset"]);
   const where = choice("where", places, "latest");
   const at = el("input", { name: "time", type: "datetime-local", step: "1" });
-  const offset = el("input", { name: "offset", inputmode: "numeric", pattern: "[0-9]{1,19}" });
-  const [atField, offsetField] = [field("Time", at), field("Offset", offset)];
+  const offset = el("input", { name: "offset", inputmode: "numeric", pattern: "[0-9]{1,19}|[0-9]{1,3}(,[0-9]{3}){1,6}" });
+  const [atField, offsetField] = [field(`Time (${zone.name})`, at), field("Offset", offset)];
   const adapt = () => {
     atField.hidden = !(at.required = where.value === "time");
     offsetField.hidden = !(offset.required = where.value === "offset");
@@ -112,9 +113,9 @@ function askReset(answer, topic, queue, look) {
 async function targetOf(queue, where, at, offset) {
   const { topic, queue_id } = queue;
   const target = { topic, queue_id, from: queue.offset };
-  if (where === "offset") return { ...target, offset: BigInt(offset) };
+  if (where === "offset") return { ...target, offset: BigInt(plainNumber(offset)) };
   if (where !== "time") return { ...target, offset: where === "earliest" ? queue.min_offset : queue.max_offset };
-  const found = await get(`${path("topics", topic, "queues", queue_id)}/offset`, { time: new Date(at).getTime() });
+  const found = await get(`${path("topics", topic, "queues", queue_id)}/offset`, { time: timeOfField(at) });
   return { ...target, offset: found.offset };
 }
 

@@ -4,7 +4,8 @@ import { get, urlOf } from "./api.js";
 import { copyButtons } from "./copying.js";
 import { el, svg, table, to } from "./dom.js";
 import { recordMap } from "./record_map.js";
-import { count, size, time } from "./text.js";
+import { count, size } from "./text.js";
+import { moment, time } from "./times.js";
 
 const FILES = 60; // files on one drawing
 const RECORDS = 400;
@@ -121,7 +122,7 @@ function filesTable(answer, marks) {
   };
   return table("Files of the log", [["Begins at", "number"], ["First record stored", "wide"], ["Blank from", "number"], ["Blank", "number"], "State"],
     answer.files.map((file) => [
-      el("a", { href: to("/log", { from: file.start }) }, count(file.start)), time(file.first_store_ms), count(file.blank_at),
+      el("a", { href: to("/log", { from: file.start }) }, count(file.start)), moment(file.first_store_ms), count(file.blank_at),
       file.blank_at === null ? "–" : size(BigInt(file.start) + fileSize - BigInt(file.blank_at)), state(file),
     ]));
 }

@@ -1,4 +1,4 @@
-// The frame of the console: selects the page, and handles keys, theme and token.
+// The frame of the console: selects the page, and handles keys, theme, time zone and token.
 
 import { listen, token } from "./api.js";
 import { damage } from "./damage.js";
@@ -10,6 +10,7 @@ import { log } from "./log.js";
 import { messages } from "./messages.js";
 import { overview } from "./overview.js";
 import { visible } from "./text.js";
+import { zone } from "./times.js";
 import { topic } from "./topic.js";
 import { topics } from "./topics.js";
 
@@ -102,6 +103,17 @@ theme.addEventListener("click", () => {
 });
 setTheme(THEMES.includes(localStorage.getItem("tidemark-theme")) ? localStorage.getItem("tidemark-theme") : "auto");
 
+// -- time zone ------------------------------------------------------------------------------------------------------
+
+const times = document.getElementById("times");
+const nameZone = () => (times.textContent = `Times: ${zone.name}`);
+times.addEventListener("click", () => {
+  zone.turn();
+  nameZone();
+  route();
+});
+nameZone();
+
 // -- token ----------------------------------------------------------------------------------------------------------
 
 const forget = document.getElementById("forget");
@@ -162,10 +174,11 @@ document.addEventListener("keydown", (event) => {
   }
   if (event.key === "Escape" && event.target === goto) main.focus();
 });
-document.getElementById("goto").addEventListener("submit", (event) => {
+document.getElementById("goto").addEventListener("submit", async (event) => {
   event.preventDefault();
-  const place = placeOf(goto.value);
-  if (place !== null) location.hash = to(...place);
+  const typed = goto.value;
+  const place = await placeOf(typed);
+  if (place !== null && goto.value === typed) location.hash = to(...place);
 });
 document.getElementById("skip").addEventListener("click", (event) => {
   event.preventDefault();

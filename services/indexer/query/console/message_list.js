@@ -4,7 +4,8 @@ import { path, urlOf } from "./api.js";
 import { bodyView, bytesOf, pairsOf, textOf } from "./body.js";
 import { copy, copyButtons, say } from "./copying.js";
 import { el, facts, table, to } from "./dom.js";
-import { brief, count, size, time, visible } from "./text.js";
+import { brief, count, size, visible } from "./text.js";
+import { moment } from "./times.js";
 
 const COLUMNS = 6;
 const PREVIEW_BYTES = 400;
@@ -42,7 +43,7 @@ export class MessageList {
     const opener = el("button", { type: "button", class: "opener", "aria-expanded": "false" }, `${message.queue_id} / ${count(message.queue_offset)}`);
     const row = el("tr", { class: "opens" },
       el("td", { class: "number" }, opener),
-      el("td", { class: "time wide" }, time(message.store_timestamp_ms)),
+      el("td", { class: "time wide" }, moment(message.store_timestamp_ms)),
       el("td", { class: "wide" }, message.tag === null ? "" : brief(message.tag, 40)),
       el("td", { class: "wide" }, brief(message.keys.join(" "), 60)),
       el("td", { class: "number wide" }, size(bytes.length)),
@@ -99,8 +100,8 @@ function detailOf(topic, message, bytes) {
       ["Message id", visible(message.message_id ?? "–")],
       ["Offset message id", visible(message.offset_msg_id ?? "–")],
       ["Place", count(message.physical_offset)],
-      ["Stored", time(message.store_timestamp_ms)],
-      ["Born", time(message.born_timestamp_ms)],
+      ["Stored", moment(message.store_timestamp_ms)],
+      ["Born", moment(message.born_timestamp_ms)],
       ["Tag", message.tag === null ? "–" : visible(message.tag)],
       ["Keys", message.keys.length ? message.keys.map((key) => keyLink(topic, key)) : "–"],
       ["From", visible(message.born_host)],

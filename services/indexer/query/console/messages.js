@@ -6,7 +6,8 @@ import { choice, el, field, to } from "./dom.js";
 import { failure } from "./failures.js";
 import { MessageList } from "./message_list.js";
 import { tail } from "./tail.js";
-import { brief, count } from "./text.js";
+import { brief, count, offsets, plainNumber } from "./text.js";
+import { fieldOfTime, timeOfField, zone } from "./times.js";
 
 const WAYS = [["offset", "Offset"], ["time", "Time"], ["key", "Key"], ["unique", "Unique key"], ["tail", "Live tail"], ["id", "Message id"], ["place", "Place in the log"]];
 const SIZES = [20, 50, 100];
@@ -65,7 +66,7 @@ async function form(asked, topic, signal) {
     const by = way.value;
     fields.topic.hidden = fields.queue.hidden = WITHOUT_TOPIC.has(by);
     fields.value.hidden = by === "tail";
-    fields.value.firstChild.textContent = WAYS.find(([one]) => one === by)[1];
+    fields.value.firstChild.textContent = by === "time" ? `Time (${zone.name})` : WAYS.find(([one]) => one === by)[1];
     value.type = by === "time" ? "datetime-local" : "text";
     if (by === "time") value.step = "0.001";
     value.placeholder = HINTS[by] ?? "";
@@ -80,11 +81,11 @@ async function form(asked, topic, signal) {
   });
   queue.addEventListener("change", adapt);
   adapt();
-  value.value = asked.by === "time" ? localTime(asked.value) : asked.value;
+  value.value = asked.by === "time" ? fieldOfTime(asked.value) : asked.value;
   const submit = (event) => {
     event.preventDefault();
     const by = way.value;
-    const text = by === "time" && value.value ? String(new Date(value.value).getTime()) : value.value.trim();
+    const text = by === "time" && value.value ? String(timeOfField(value.value)) : typedValue(by, value.value.trim());
     const of = WITHOUT_TOPIC.has(by) ? {} : { topic: topicInput.value.trim(), queue: topicInput.value.trim() === asked.topic ? queue.value : "" };
     const hash = to("/messages", { ...of, by, value: text, tag: tag.disabled || fields.tag.hidden ? "" : tag.value, size: pageSize.value === String(SIZES[0]) ? "" : pageSize.value });
     if (hash === location.hash) dispatchEvent(new Event("hashchange"));
@@ -95,11 +96,8 @@ async function form(asked, topic, signal) {
     el("button", { type: "submit", class: "primary" }, "Show"), names);
 }
 
-/** Convert epoch milliseconds to the value of a datetime-local field; invalid text to "". */
-function localTime(text) {
-  const date = new Date(/^\d{1,15}$/.test(text) ? Number(text) : NaN);
-  if (Number.isNaN(date.getTime())) return "";
-  return new Date(date.getTime() - date.getTimezoneOffset() * 60_000).toISOString().slice(0, -1);
+function typedValue(by, text) {
+  return by === "offset" || by === "place" ? plainNumber(text) : text;
 }
 
 // -- the results ----------------------------------------------------------------------------------------------------
@@ -145,10 +143,11 @@ async function pull(result, asked, offset, signal) {
   const rows = new MessageList(asked.topic, { open: asked.open, empty: emptyPull(answer, asked) });
   const at = (value) => to("/messages", { topic: asked.topic, queue: asked.queue, by: "offset", value, tag: asked.tag, size: asked.size === SIZES[0] ? "" : asked.size });
   const requested = BigInt(answer.requested_offset);
+  const held = offsets(answer.min_offset, answer.max_offset);
   const older = requested - BigInt(asked.size) > BigInt(answer.min_offset) ? requested - BigInt(asked.size) : answer.min_offset;
   const step = (name, value, there) => (there ? el("a", { class: "button", href: at(value) }, name) : el("span", { class: "button off", "aria-disabled": "true" }, name));
   result.append(
-    bar(`Queue ${answer.queue_id} has offsets ${count(answer.min_offset)} to ${count(answer.max_offset)}`,
+    bar(held === null ? `Queue ${answer.queue_id} is empty` : `Queue ${answer.queue_id} holds ${held}`,
       el("span", { class: "steps" },
         step("First", "earliest", requested > BigInt(answer.min_offset)),
         step("Older", older, requested > BigInt(answer.min_offset)),

@@ -3,7 +3,8 @@
 import { get } from "./api.js";
 import { el, facts, table, to } from "./dom.js";
 import { Series, plotTile } from "./plot.js";
-import { brief, count, rate, size, span, time } from "./text.js";
+import { brief, count, rate, size, span } from "./text.js";
+import { moment, time } from "./times.js";
 
 const series = { written: new Series(), indexed: new Series(), lag: new Series() }; // kept when the user leaves the page
 const STALE_MS = 10_000;
@@ -94,7 +95,7 @@ function servicesOf({ version, writer, pipeline, query }) {
     ["Writer", writer.present ? `running, process ${writer.pid ?? "unknown"}` : "not running"],
     ["Term", count(writer.term)],
     ["Flush mode", writer.flush_mode],
-    ["Last append", time(writer.last_append_ms)],
+    ["Last append", moment(writer.last_append_ms)],
     ["Pipeline", pipeline.alive_age_ms === null ? "never started" : `alive ${span(pipeline.alive_age_ms)} ago`],
     ["Last indexed", pipeline.published_age_ms === null ? "–" : `${span(pipeline.published_age_ms)} ago`],
     ["Shards", count(pipeline.shards.length)],

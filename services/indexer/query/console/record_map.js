@@ -3,7 +3,8 @@
 import { urlOf } from "./api.js";
 import { copyButtons } from "./copying.js";
 import { el, svg, table, to } from "./dom.js";
-import { brief, count, size, time } from "./text.js";
+import { brief, count, size } from "./text.js";
+import { moment, time } from "./times.js";
 
 const LINES = 16; // approximate number of lines
 const LINE_HEIGHT = 22;
@@ -124,7 +125,7 @@ function recordTable(records) {
   return table("Pieces of the log", heads, records.map((record) => {
     const place = count(record.physical_offset);
     const link = () => el("a", { href: to("/messages", { by: "place", value: record.physical_offset }) }, place);
-    return [record.topic === null ? place : link(), count(record.size), whatOf(record), count(record.queue_offset), time(record.store_timestamp_ms)];
+    return [record.topic === null ? place : link(), count(record.size), whatOf(record), count(record.queue_offset), moment(record.store_timestamp_ms)];
   }));
 }
 
