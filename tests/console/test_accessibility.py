@@ -19,6 +19,7 @@ PLACES = (
     "#/topic?name=orders",
     "#/messages",
     "#/messages?topic=orders",
+    "#/messages?topic=orders&tag=A&find=n&before=0@30",
     "#/messages?topic=orders&by=key&value=k1",
     "#/messages?topic=orders&by=tail",
     "#/messages?by=place&value=0",

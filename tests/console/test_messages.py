@@ -27,7 +27,11 @@ def offsets(page: Watched) -> list[str]:
 @pytest.mark.parametrize(
     ("place", "expected"),
     [
-        ("topic=orders", [f"0 / {number}" for number in range(30, 50)]),
+        ("topic=orders", [f"0 / {number}" for number in range(49, 29, -1)]),
+        ("topic=orders&queue=0", [f"0 / {number}" for number in range(49, 29, -1)]),
+        ("topic=orders&tag=A", [f"0 / {number}" for number in range(48, 8, -2)]),
+        ("topic=orders&by=key&value=k3&tag=B", [f"0 / {number}" for number in (3, 13, 23, 33, 43)]),
+        ("topic=orders&by=key&value=k3&tag=A", []),
         ("topic=orders&queue=0&by=offset&value=7", [f"0 / {number}" for number in range(7, 27)]),
         ("topic=orders&queue=0&by=offset&value=0&tag=B", [f"0 / {number}" for number in range(1, 40, 2)]),
         ("topic=orders&by=key&value=k3", [f"0 / {number}" for number in (3, 13, 23, 33, 43)]),
@@ -74,9 +78,9 @@ def test_a_search_is_stored_in_a_shareable_url(look: Look, url: str) -> None:
 
 
 def test_page_links_show_older_and_newer_messages(look: Look, url: str) -> None:
-    """They lead to the first page, step by step, and to the newest."""
-    page = look(url, "#/messages?topic=orders&queue=0")
-    for step, first in (("Older", 10), ("First", 0), ("Newer", 20), ("Newest", 30)):
+    """They lead to the first page, step by step, and to the newest, whose first row is the newest message."""
+    page = look(url, "#/messages?topic=orders&queue=0&value=20")
+    for step, first in (("Older", 0), ("Newer", 20), ("First", 0), ("Newest", 49)):
         page.main.get_by_role("link", name=step, exact=True).click()
         expect(page.main.locator(".opener").first).to_have_text(f"0 / {first}")
     expect(page.main.get_by_role("link", name="Newer", exact=True)).to_have_count(0)

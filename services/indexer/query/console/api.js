@@ -83,6 +83,21 @@ export async function request(method, relative, { query, body, signal } = {}) {
 
 export const get = (relative, query, signal) => request("GET", relative, { query, signal });
 
+/** Return the results of job(item) for all *items*, in their order; at most *most* jobs run at a time. */
+export async function inTurn(items, most, job) {
+  const results = new Array(items.length);
+  let next = 0;
+  const work = async () => {
+    while (next < items.length) {
+      const number = next;
+      next += 1;
+      results[number] = await job(items[number]);
+    }
+  };
+  await Promise.all(Array.from({ length: Math.min(most, items.length) }, work));
+  return results;
+}
+
 async function send(url, options) {
   try {
     const answer = await fetch(url, { cache: "no-store", credentials: "omit", redirect: "error", ...options });

@@ -1,6 +1,6 @@
 // Requests as curl commands and Python programs, with all values quoted; and the clipboard.
 
-import { token } from "./api.js";
+import { token, writeExactly } from "./api.js";
 import { el } from "./dom.js";
 
 /** Quote *text* as one word of a POSIX shell. */
@@ -19,17 +19,21 @@ export function pythonText(text) {
   return `"${escaped.join("")}"`;
 }
 
-/** Return the curl command for *url*. It never contains the token itself. */
-export function asCurl(url) {
+/** Return the curl command for *url*, with *body* as JSON if there is one. It never contains the token itself. */
+export function asCurl(url, body) {
   const bearer = token.held === null ? "" : ' -H "Authorization: Bearer $TIDEMARK_TOKEN"';
-  return `curl -sS${bearer} ${shellWord(String(url))}`;
+  const data = body === undefined ? "" : ` -H "Content-Type: application/json" -d ${shellWord(writeExactly(body))}`;
+  return `curl -sS${bearer}${data} ${shellWord(String(url))}`;
 }
 
-/** Return the Python program for *url*. It needs no installed packages. */
-export function asPython(url) {
+/** Return the Python program for *url*, with *body* as JSON if there is one. It needs no installed packages. */
+export function asPython(url, body) {
   const lines = ["import json"];
   if (token.held !== null) lines.push("import os");
   lines.push("import urllib.request", "", `request = urllib.request.Request(${pythonText(String(url))})`);
+  if (body !== undefined) {
+    lines.push(`request.data = ${pythonText(writeExactly(body))}.encode()`, 'request.add_header("Content-Type", "application/json")');
+  }
   if (token.held !== null) {
     lines.push('request.add_header("Authorization", "Bearer " + os.environ["TIDEMARK_TOKEN"])');
   }
@@ -62,10 +66,10 @@ export function say(text) {
   setTimeout(() => place.textContent === text && (place.textContent = ""), 2500);
 }
 
-/** Return buttons that copy a request for *url*. */
-export function copyButtons(url) {
+/** Return buttons that copy a request for *url*, with *body* if there is one. */
+export function copyButtons(url, body) {
   const button = (name, text) => el("button", { type: "button", class: "quiet", on: { click: async () => {
     say((await copy(text())) ? `Copied as ${name}` : "The browser does not allow the console to copy");
   } } }, `Copy as ${name}`);
-  return el("span", { class: "copying" }, button("curl", () => asCurl(url)), button("Python", () => asPython(url)));
+  return el("span", { class: "copying" }, button("curl", () => asCurl(url, body)), button("Python", () => asPython(url, body)));
 }

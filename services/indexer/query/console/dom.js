@@ -35,6 +35,12 @@ export function to(page, parameters = {}) {
   return `#${page}${text ? `?${text}` : ""}`;
 }
 
+/** Return the link *hash* with some parameters changed; an empty one is left out. */
+export function changed(hash, changes) {
+  const [page, query = ""] = hash.slice(1).split(/\?(.*)/s);
+  return to(page, { ...Object.fromEntries(new URLSearchParams(query)), ...changes });
+}
+
 /** Make a table of *rows* (each a list of cells) under *heads*. A head [text, class] gives its class to its cells. */
 export function table(caption, heads, rows, { empty = "Nothing here." } = {}) {
   const columns = heads.map((head) => (Array.isArray(head) ? head : [head, ""]));

@@ -1,9 +1,10 @@
 // A table of messages. Each row opens to show all facts of its message.
 
 import { path, urlOf } from "./api.js";
+import { WITHOUT_TOPIC } from "./asked.js";
 import { bodyView, bytesOf, pairsOf, textOf } from "./body.js";
 import { copy, copyButtons, say } from "./copying.js";
-import { el, facts, table, to } from "./dom.js";
+import { changed, el, facts, table, to } from "./dom.js";
 import { brief, count, size, visible } from "./text.js";
 import { moment } from "./times.js";
 
@@ -15,6 +16,9 @@ export class MessageList {
   constructor(topic, { open = null, empty = "No messages here." } = {}) {
     this.topic = topic;
     this.open = open;
+    this.rows = new Map(); // of each message's first row: the message, and whether it was found beyond the list
+    this.isShown = () => true;
+    this.whenAdded = () => {};
     this.element = table("Messages", [["Queue / offset", "number"], ["Stored", "wide"], ["Tag", "wide"], ["Keys", "wide"], ["Size", "number wide"], "Body"], [], { empty });
     this.element.classList.add("messages");
     this.body = this.element.querySelector("tbody");
@@ -22,19 +26,66 @@ export class MessageList {
     this.body.addEventListener("keydown", (event) => this.#walk(event));
   }
 
-  /** Add messages below the others, or above them if *newestFirst*; keep at most *most* rows. */
-  add(messages, { newestFirst = false, most = Infinity } = {}) {
+  /** Number of messages of the list, without those that a search found beyond it. */
+  get length() {
+    return this.#count(() => true);
+  }
+
+  /** Number of those that pass the filter. */
+  get shown() {
+    return this.#count((row) => !row.hidden);
+  }
+
+  #count(test) {
+    let sum = 0;
+    for (const [row, { isFurther }] of this.rows) sum += !isFurther && test(row) ? 1 : 0;
+    return sum;
+  }
+
+  /** Call *whenAdded* after each addition of messages. */
+  watch(whenAdded) {
+    this.whenAdded = whenAdded;
+  }
+
+  /** Show only the messages that pass the test, also of those that are added later. */
+  filter(isShown) {
+    this.isShown = isShown;
+    for (const [row, { message }] of this.rows) this.#adapt(row, message);
+  }
+
+  #adapt(row, message) {
+    row.hidden = !this.isShown(message);
+    row.nextSibling.hidden = row.hidden || row.querySelector(".opener").getAttribute("aria-expanded") === "false";
+  }
+
+  /** Remove the messages that a search found beyond the list. */
+  dropFurther() {
+    for (const [row, { isFurther }] of this.rows) if (isFurther) this.#remove(row);
+    if (!this.rows.size) this.body.append(this.hint);
+  }
+
+  #remove(row) {
+    row.nextSibling.remove();
+    row.remove();
+    this.rows.delete(row);
+  }
+
+  /** Add messages below the others, or above them if *newestFirst*; keep at most *most*. isFurther: beyond the list. */
+  add(messages, { newestFirst = false, most = Infinity, isFurther = false } = {}) {
     if (messages.length) this.hint.remove();
     for (const message of messages) {
       const rows = this.#rowsOf(message);
+      this.rows.set(rows[0], { message, isFurther });
       if (newestFirst) this.body.prepend(...rows);
       else this.body.append(...rows);
       if (String(message.physical_offset) === this.open) {
         this.open = null; // the first one of an inner batch
         rows[0].querySelector(".opener").click();
       }
+      this.#adapt(rows[0], message);
     }
-    while (this.body.rows.length > most) this.body.lastElementChild.remove();
+    while (this.rows.size > most) this.#remove(this.body.lastElementChild.previousSibling);
+    this.whenAdded();
   }
 
   #rowsOf(message) {
@@ -44,11 +95,12 @@ export class MessageList {
     const row = el("tr", { class: "opens" },
       el("td", { class: "number" }, opener),
       el("td", { class: "time wide" }, moment(message.store_timestamp_ms)),
-      el("td", { class: "wide" }, message.tag === null ? "" : brief(message.tag, 40)),
+      el("td", { class: "wide" }, message.tag === null ? "" : tagLink(this.topic, message.tag)),
       el("td", { class: "wide" }, brief(message.keys.join(" "), 60)),
       el("td", { class: "number wide" }, size(bytes.length)),
       el("td", { class: "preview" }, preview(bytes)));
     row.addEventListener("click", (event) => {
+      if (event.target.closest("a")) return;
       if (getSelection().isCollapsed || event.target === opener) this.#turn(message, bytes, opener, detail);
     });
     return [row, detail];
@@ -60,17 +112,14 @@ export class MessageList {
     detail.hidden = !opens;
     detail.firstChild.replaceChildren(...(opens ? [detailOf(this.topic, message, bytes)] : []));
     if (!location.hash.startsWith("#/messages")) return;
-    const [page, query] = location.hash.slice(1).split(/\?(.*)/s);
-    const parameters = new URLSearchParams(query);
-    parameters.delete("open");
-    history.replaceState(null, "", to(page, { ...Object.fromEntries(parameters), open: opens ? message.physical_offset : null }));
+    history.replaceState(null, "", changed(location.hash, { open: opens ? message.physical_offset : null }));
   }
 
   /** Move between rows with the arrow keys. */
   #walk(event) {
     if (!event.target.classList.contains("opener") || !["ArrowDown", "ArrowUp"].includes(event.key)) return;
     event.preventDefault();
-    const openers = [...this.body.querySelectorAll(".opener")];
+    const openers = [...this.body.querySelectorAll("tr:not([hidden]) .opener")];
     openers[openers.indexOf(event.target) + (event.key === "ArrowDown" ? 1 : -1)]?.focus();
   }
 }
@@ -102,7 +151,7 @@ function detailOf(topic, message, bytes) {
       ["Place", count(message.physical_offset)],
       ["Stored", moment(message.store_timestamp_ms)],
       ["Born", moment(message.born_timestamp_ms)],
-      ["Tag", message.tag === null ? "–" : visible(message.tag)],
+      ["Tag", message.tag === null ? "–" : tagLink(topic, message.tag)],
       ["Keys", message.keys.length ? message.keys.map((key) => keyLink(topic, key)) : "–"],
       ["From", visible(message.born_host)],
       ["Size", `${count(bytes.length)} B`],
@@ -112,6 +161,13 @@ function detailOf(topic, message, bytes) {
     ]),
     properties.length > 0 && table("Properties", ["Property", "Value"], properties.map(([name, value]) => [visible(name), visible(value)])),
     bodyView(bytes));
+}
+
+/** Return a link to the messages of this tag: those of the page, or of the topic if the page has a single message. */
+function tagLink(topic, tag) {
+  const by = new URLSearchParams(location.hash.split("?")[1]).get("by");
+  const href = WITHOUT_TOPIC.has(by) ? to("/messages", { topic, tag }) : changed(location.hash, { tag, open: "" });
+  return el("a", { class: "chip", href, title: "Show only this tag" }, brief(tag, 40));
 }
 
 function keyLink(topic, key) {

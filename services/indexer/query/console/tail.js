@@ -2,12 +2,14 @@
 
 import { get, path } from "./api.js";
 import { el } from "./dom.js";
+import { tagFilter } from "./finding.js";
 import { MessageList } from "./message_list.js";
+import { showResults } from "./results.js";
 import { count } from "./text.js";
 
 const WAIT_MS = 20_000;
 const ASK_EVERY_MS = 1000;
-const MOST_ROWS = 2 * 200; // two per message: a row and its detail
+const MOST_MESSAGES = 200;
 const A_PAGE = 100;
 
 export function tail(result, asked, topic, { signal, poll }) {
@@ -20,12 +22,14 @@ export function tail(result, asked, topic, { signal, poll }) {
     pause.textContent = isPaused ? "Resume" : "Pause";
     state.textContent = isPaused ? "Paused" : "Waiting";
   } } }, "Pause");
-  result.append(el("div", { class: "resultbar" }, el("span", { class: "live" }, state), pause), list.element);
-  const add = (messages) => {
+  showResults(result, list, { asked, signal, parts: [el("span", { class: "live" }, state), pause] });
+  const isWanted = tagFilter(asked.tag);
+  const add = (all) => {
+    const messages = all.filter(isWanted);
     if (!messages.length) return;
     seen += messages.length;
     state.textContent = `${count(seen)} since this page was opened`;
-    list.add(messages, { newestFirst: true, most: MOST_ROWS });
+    list.add(messages, { newestFirst: true, most: MOST_MESSAGES });
   };
   const look = asked.queue === "" ? wholeTopic(asked, topic, signal) : oneQueue(asked, topic, signal);
   poll(async () => !isPaused && add(await look()), asked.queue === "" ? ASK_EVERY_MS : 50);
