@@ -68,10 +68,10 @@ export const token = {
 };
 
 /** Return the answer's JSON. Asks for a token if the service requires one; throws a Problem for any other failure. */
-export async function request(method, relative, { query, body, signal } = {}) {
+export async function request(method, relative, { query, body, headers: more, signal } = {}) {
   for (;;) {
     const used = token.held;
-    const headers = used === null ? {} : { authorization: `Bearer ${used}` };
+    const headers = used === null ? { ...more } : { ...more, authorization: `Bearer ${used}` };
     if (body !== undefined) headers["content-type"] = "application/json";
     const answer = await send(urlOf(relative, query), { method, headers, signal, body: body && writeExactly(body) });
     if (answer.status !== 401) return read(answer);

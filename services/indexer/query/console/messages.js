@@ -6,6 +6,7 @@ import { choice, el, field } from "./dom.js";
 import { failure } from "./failures.js";
 import { pull, search, single } from "./lookups.js";
 import { newest } from "./newest.js";
+import { sendForm } from "./send.js";
 import { tail } from "./tail.js";
 import { brief, plainNumber } from "./text.js";
 import { fieldOfTime, timeOfField, zone } from "./times.js";
@@ -30,7 +31,7 @@ export async function messages(page, parameters, life) {
       problem = error;
     }
   }
-  page.append(form(asked, topic, life.signal), result);
+  page.append(form(asked, topic, life.signal), result, topic === null ? "" : sendForm(topic));
   if (problem) result.append(failure(problem));
   else if (needsTopic && !asked.topic) result.append(el("p", { class: "muted" }, "Choose a topic to see its messages."));
   else await look(result, asked, topic, life);

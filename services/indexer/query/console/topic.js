@@ -3,6 +3,7 @@
 import { get, path, urlOf } from "./api.js";
 import { copyButtons } from "./copying.js";
 import { el, facts, table, to } from "./dom.js";
+import { sendForm } from "./send.js";
 import { brief, count } from "./text.js";
 import { permission, total } from "./topics.js";
 
@@ -38,7 +39,8 @@ export async function topic(page, parameters, { signal, poll }) {
       content.replaceChildren(el("section", { class: "card" }, summary),
         table(`Queues of ${brief(name)}`, [["Queue", "number"], ["First", "number"], ["Next", "number"], ["Messages", "number"], ""], rows, { empty: "This topic has no queues." }));
     }
+    return answer;
   };
-  await look();
+  page.append(sendForm(await look()));
   poll(look, 2000);
 }
