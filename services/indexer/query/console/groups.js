@@ -1,21 +1,56 @@
 // The pages Groups and Group: members, offsets, and the reset of offsets.
 
-import { get, path, request, urlOf } from "./api.js";
+import { get, inTurn, path, request, urlOf } from "./api.js";
 import { copyButtons } from "./copying.js";
 import { choice, el, facts, field, table, to } from "./dom.js";
 import { failure } from "./failures.js";
 import { brief, count, plainNumber, span, visible } from "./text.js";
 import { timeOfField, zone } from "./times.js";
+import { total } from "./topics.js";
+
+const COUNTED = 200; // groups whose lag is requested
+const REQUESTS_AT_ONCE = 4;
 
 export async function groups(page, _, { signal }) {
   page.append(el("h1", {}, "Groups"));
   const answer = await get("v1/groups", {}, signal);
-  const rows = answer.groups.map(({ group: name, topics, queues, members }) => [
+  const pending = () => el("span", { class: "muted" }, "…");
+  const cells = answer.groups.map(({ group: name }) => ({ name, lag: pending(), dead: pending() }));
+  const rows = answer.groups.map(({ group: name, topics, queues, members }, i) => [
     el("a", { href: to("/group", { name }) }, brief(name)),
-    brief(topics.join(", "), 80), count(queues), count(members),
+    brief(topics.join(", "), 80), count(queues), count(members), cells[i].lag, cells[i].dead,
   ]);
-  page.append(table("Consumer groups", ["Group", "Topics", ["Queues", "number wide"], ["Members", "number"]], rows,
+  page.append(table("Consumer groups", ["Group", ["Topics", "wide"], ["Queues", "number wide"], ["Members", "number"], ["Lag", "number"], ["Dead letters", "number"]], rows,
     { empty: "No groups yet. A group appears when it commits an offset or a member joins." }));
+  if (cells.length > COUNTED) page.append(el("p", { class: "muted" }, `Lag and dead letters of the first ${count(COUNTED)} groups. Open another one to see its lag.`));
+  countLag(cells, signal);
+}
+
+/** Request the lag of each group, and the size of its dead-letter topic if it has one, and show them in its cells. */
+async function countLag(cells, signal) {
+  const put = async (cell, find) => {
+    try {
+      cell.replaceChildren(await find());
+      cell.className = "";
+    } catch {
+      cell.textContent = "–"; // no right to see it, or a name that no path can have
+    }
+  };
+  const all = get("v1/topics", {}, signal).then((answer) => new Set(answer.topics.map((one) => one.topic)));
+  all.catch(() => {}); // reported by the cells that need it
+  const lagOf = async (name) => count((await get(path("groups", name), {}, signal)).lag);
+  const deadOf = async (name) => {
+    const topic = `%DLQ%${name}`;
+    if (!(await all).has(topic)) return "none";
+    const { queues } = await get(path("topics", topic), {}, signal);
+    return el("a", { href: to("/messages", { topic }), "aria-label": `Dead letters of ${brief(name)}` }, count(total(queues)));
+  };
+  for (const { lag, dead } of cells.slice(COUNTED)) lag.textContent = dead.textContent = "";
+  await inTurn(cells.slice(0, COUNTED), REQUESTS_AT_ONCE, async ({ name, lag, dead }) => {
+    if (signal.aborted) return;
+    await put(lag, () => lagOf(name));
+    await put(dead, () => deadOf(name));
+  });
 }
 
 export async function group(page, parameters, { signal, poll }) {
