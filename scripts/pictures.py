@@ -45,6 +45,7 @@ PICTURES = (
     Picture("overview", "#/"),
     Picture("overview-dark", "#/", dark=True),
     Picture("messages", "#/messages?topic=departures&queue=0&value=120", opens=2),
+    Picture("messages-found", "#/messages?topic=departures&find=LAX"),
     Picture("messages-dark", "#/messages?topic=departures&by=key&value=N14228", dark=True),
     Picture("messages-narrow", "#/messages?topic=departures&queue=0&value=120", narrow=True),
     Picture("group", "#/group?name=billing"),
