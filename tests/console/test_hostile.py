@@ -109,6 +109,9 @@ def test_hostile_parameters_of_the_url_are_only_text(look: Look, hostile_url: st
         "by",
         "value",
         "tag",
+        "find",
+        "before",
+        "until",
         "cursor",
         "open",
         "size",
@@ -121,7 +124,7 @@ def test_hostile_parameters_of_the_url_are_only_text(look: Look, hostile_url: st
     page = look(hostile_url)
     for text in (*TEXTS, "../../v1/status", "%2e%2e", "constructor", "__proto__", "9" * 30, "-1", "\ud800"):
         escaped = quote(text, errors="surrogatepass")
-        for by in ("", "&by=id", "&by=place", "&by=key", "&by=time"):
+        for by in ("", "&by=newest", "&by=tail", "&by=id", "&by=place", "&by=key", "&by=time"):
             page.page.evaluate(
                 "hash => { location.hash = hash }",
                 f"#{page_name}?" + "&".join(f"{name}={escaped}" for name in names if by == "" or name != "by") + by,
