@@ -14,6 +14,7 @@ from tests.builders import STORE_MS
 from tests.built_store import BuiltStore
 from tests.console.watched import Watched
 from tests.query_server import serve_query
+from tidemark.local.local_stack import free_port
 
 Look = Callable[..., Watched]
 BEYOND_DOUBLES = (1 << 60) + (1 << 20)  # a double would be wrong by 256
@@ -122,6 +123,21 @@ def test_the_live_tail_shows_newly_visible_messages(look: Look, store: BuiltStor
     expect(all_queues.main.locator(".opener")).to_have_count(5)
     all_queues.button("Resume").click()
     expect(all_queues.main.locator(".opener").first).to_have_text("1 / 1")
+
+
+def test_the_live_tail_continues_when_the_service_returns(look: Look, store: BuiltStore) -> None:
+    """It misses no message and repeats none."""
+    port = free_port()
+    with serve_query(store.root, port=port) as client:
+        page = look(str(client.base_url), "#/messages?topic=orders&by=tail")
+        expect(page.main.get_by_text("Waiting for the next message.")).to_be_visible()
+        store.append("orders", b"before", queue_id=1)
+        store.publish()
+        expect(page.main.locator(".opener")).to_have_text(["1 / 0"])
+    store.append("orders", b"meanwhile", queue_id=0)
+    store.publish()
+    with serve_query(store.root, port=port):
+        expect(page.main.locator(".opener")).to_have_text(["0 / 50", "1 / 0"], timeout=20_000)
 
 
 def test_numbers_beyond_doubles_are_not_rounded(look: Look, tmp_path: Path) -> None:

@@ -68,20 +68,41 @@ export const token = {
 };
 
 /** Return the answer's JSON. Asks for a token if the service requires one; throws a Problem for any other failure. */
-export async function request(method, relative, { query, body, headers: more, signal } = {}) {
+export async function request(method, relative, options = {}) {
+  return read(await answerTo(method, relative, options));
+}
+
+async function answerTo(method, relative, { query, body, headers: more, signal }) {
   for (;;) {
     const used = token.held;
     const headers = used === null ? { ...more } : { ...more, authorization: `Bearer ${used}` };
     if (body !== undefined) headers["content-type"] = "application/json";
     const answer = await send(urlOf(relative, query), { method, headers, signal, body: body && writeExactly(body) });
-    if (answer.status !== 401) return read(answer);
+    if (answer.status !== 401) return answer;
     if (used !== token.held) continue; // another request has a newer one by now
-    if (!(await listeners.askToken(used !== null))) return read(answer);
+    if (!(await listeners.askToken(used !== null))) return answer;
     signal?.throwIfAborted();
   }
 }
 
 export const get = (relative, query, signal) => request("GET", relative, { query, signal });
+
+/** Call take(rows) with the lines of an answer that stays open, as they arrive, until its end. Throws a Problem. */
+export async function follow(relative, query, signal, take) {
+  const asked = { query: { ...query, follow: "true" }, headers: { accept: "application/x-ndjson" }, signal };
+  const answer = await answerTo("GET", relative, asked);
+  if (!answer.ok) await read(answer);
+  const pieces = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  for (;;) {
+    const { done, value } = await pieces.read();
+    if (done) return;
+    const lines = (rest + value).split("\n");
+    rest = lines.pop();
+    const rows = lines.filter((line) => line !== "").map(parseExactly); // empty lines are heartbeats
+    if (rows.length) take(rows);
+  }
+}
 
 /** Return the results of job(item) for all *items*, in their order; at most *most* jobs run at a time. */
 export async function inTurn(items, most, job) {

@@ -1,16 +1,15 @@
-// The live tail: of one queue by waiting pulls; of a topic by its bounds, and by pulls from queues whose end has moved.
+// The live tail of one queue or of all queues of a topic: one request that stays open.
 
-import { get, path } from "./api.js";
+import { follow, get, path } from "./api.js";
 import { el } from "./dom.js";
 import { tagFilter } from "./finding.js";
 import { MessageList } from "./message_list.js";
 import { showResults } from "./results.js";
 import { count } from "./text.js";
 
-const WAIT_MS = 20_000;
-const ASK_EVERY_MS = 1000;
+const ASK_AGAIN_MS = 1000; // after the end of an answer
+const TOGETHER_MS = 50; // messages of several queues that arrive within this time are shown in their order
 const MOST_MESSAGES = 200;
-const A_PAGE = 100;
 
 export function tail(result, asked, topic, { signal, poll }) {
   let seen = 0;
@@ -24,40 +23,46 @@ export function tail(result, asked, topic, { signal, poll }) {
   } } }, "Pause");
   showResults(result, list, { asked, signal, parts: [el("span", { class: "live" }, state), pause] });
   const isWanted = tagFilter(asked.tag);
-  const add = (all) => {
-    const messages = all.filter(isWanted);
-    if (!messages.length) return;
+  let arrived = [];
+  const show = () => {
+    if (isPaused || !arrived.length) return;
+    const messages = arrived.sort((one, other) => Number(BigInt(one.physical_offset) - BigInt(other.physical_offset)));
+    arrived = [];
     seen += messages.length;
     state.textContent = `${count(seen)} since this page was opened`;
     list.add(messages, { newestFirst: true, most: MOST_MESSAGES });
   };
-  const look = asked.queue === "" ? wholeTopic(asked, topic, signal) : oneQueue(asked, topic, signal);
-  poll(async () => !isPaused && add(await look()), asked.queue === "" ? ASK_EVERY_MS : 50);
+  poll(follower(asked, topic, signal, (messages) => {
+    arrived = [...arrived, ...messages.filter(isWanted)].slice(-MOST_MESSAGES);
+    setTimeout(show, TOGETHER_MS);
+  }), ASK_AGAIN_MS);
+  pause.addEventListener("click", show);
 }
 
-function oneQueue(asked, topic, signal) {
-  const queue = topic.queues.find((one) => String(one.queue_id) === asked.queue);
-  let offset = queue ? queue.max_offset : "latest";
-  return async () => {
-    const answer = await get(`${path("topics", asked.topic, "queues", asked.queue)}/messages`, { offset, wait_ms: WAIT_MS, max_messages: A_PAGE, tag: asked.tag, body_encoding: "base64" }, signal);
-    offset = answer.next_offset;
-    return answer.messages.map((message) => ({ ...message, queue_id: answer.queue_id }));
+/** Return a function that follows the queues until the answer ends, and continues behind their last messages. */
+function follower(asked, topic, signal, take) {
+  const next = new Map();
+  let isOpen = false;
+  const rows = (found) => {
+    const messages = found.filter((row) => row.event === undefined);
+    for (const { queue_id, queue_offset } of messages) next.set(queue_id, BigInt(queue_offset) + 1n);
+    take(messages);
   };
-}
-
-/** Pull from the queues of a topic. Their bounds are read first, so that only queues with new messages are pulled. */
-function wholeTopic(asked, topic, signal) {
-  const next = new Map(topic.queues.map((queue) => [queue.queue_id, queue.max_offset]));
   return async () => {
-    const { queues } = await get(path("topics", asked.topic), {}, signal);
-    const found = [];
-    for (const { queue_id, min_offset, max_offset } of queues) {
-      const offset = next.get(queue_id) ?? min_offset;
-      if (max_offset <= offset) continue;
-      const answer = await get(`${path("topics", asked.topic, "queues", queue_id)}/messages`, { offset, max_messages: A_PAGE, body_encoding: "base64" }, signal);
-      next.set(queue_id, answer.next_offset);
-      found.push(...answer.messages.map((message) => ({ ...message, queue_id })));
+    if (isOpen) return;
+    isOpen = true;
+    try {
+      const isFirst = next.size === 0;
+      const { queues } = isFirst ? topic : await get(path("topics", asked.topic), {}, signal);
+      for (const { queue_id, min_offset, max_offset } of queues) {
+        if (asked.queue !== "" && String(queue_id) !== asked.queue) continue;
+        if (!next.has(queue_id)) next.set(queue_id, isFirst ? max_offset : min_offset); // all of a queue that was added
+      }
+      if (!next.size) next.set(asked.queue, "latest");
+      const queue = [...next].map(([queue_id, offset]) => `${asked.topic}:${queue_id}:${offset}`);
+      await follow("v1/pull", { queue, body_encoding: "base64" }, signal, rows);
+    } finally {
+      isOpen = false;
     }
-    return found.sort((one, other) => Number(BigInt(one.physical_offset) - BigInt(other.physical_offset)));
   };
 }
