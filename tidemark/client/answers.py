@@ -134,6 +134,7 @@ class PullAnswer(Position):
     topic: str
     queue_id: int
     status: PullStatus
+    status_text: str
     requested_offset: int
     next_offset: int
     min_offset: int

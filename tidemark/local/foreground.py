@@ -122,6 +122,7 @@ def _show_screen(stack: LocalStack, console: Console) -> None:
 [bold]append[/]  {append}
 [bold]query[/]   REST  [cyan]{stack.query_url}[/]
 [bold]RocketMQ[/] NAMESRV_ADDR  [cyan]{remoting}[/]
+[bold]console[/]       [cyan]{stack.query_url}/console[/]
 [bold]docs[/]          [cyan]{stack.query_url}/docs[/]
 [bold]store[/]         {stack.data}
 [bold]logs[/]          {stack.logs}""",
@@ -136,8 +137,8 @@ def _show_screen(stack: LocalStack, console: Console) -> None:
     topic = f"{stack.query_url}/v1/topics/orders"
     for line in (  # outside the panel, so that they are easy to copy
         f"curl -X POST {topic}/messages -H 'content-type: application/json' \\",
-        """  -d '{"messages": [{"body": "hello", "body_encoding": "utf8"}], "queue_id": 0}'""",
-        f"curl '{topic}/queues/0/messages?offset=0&body_encoding=utf8'",
+        """  -d '{"messages": [{"body": "hello"}], "queue_id": 0}'""",
+        f"curl -N '{stack.query_url}/v1/pull?topic=orders&follow=true'",
     ):
         console.print(line, style="green", markup=False, highlight=False, soft_wrap=True)
     console.print("Ctrl-C stops everything.")

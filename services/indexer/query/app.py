@@ -17,6 +17,7 @@ from tidemark.tls.reloading import Reloading
 
 from .config import QuerySettings
 from .remoting.composition import QueryRemoting
+from .routes import api_page as routes_api_page
 from .routes import append as routes_append
 from .routes import console as routes_console
 from .routes import groups as routes_groups
@@ -32,7 +33,9 @@ from .state.housekeeping import close_deleted_files, remove_expired_members
 from .state.metrics import MetricsMiddleware
 from .state.service_state import ServiceState
 from .web import openapi, problems
+from .web.pretty_json import PrettyJson
 from .web.request_id_middleware import RequestIdMiddleware
+from .web.static_pages import redirect
 
 if TYPE_CHECKING:
     from opentelemetry.trace import Tracer
@@ -64,6 +67,7 @@ _ABOUT = """Reads an append-only event log in RocketMQ's file format: pulls, loo
 Queue offsets are cursors. The service stores nothing for a reader except the offsets that the reader sets and the
 queues that it holds as a member of a group. Messages above the watermark are not returned.
 Every failure is `application/problem+json` with a stable `reason`.
+With `pretty=1` any JSON answer is indented.
 """
 
 
@@ -106,20 +110,29 @@ def create_app(
         await state.close()
 
     app = FastAPI(
-        title="Tidemark query", version=_API_VERSION, description=_ABOUT, lifespan=lifespan, telemetry=_NO_TELEMETRY
+        title="Tidemark query",
+        version=_API_VERSION,
+        description=_ABOUT,
+        lifespan=lifespan,
+        telemetry=_NO_TELEMETRY,
+        docs_url=None,  # FastAPI's pages load their scripts from another server
+        redoc_url=None,
     )
     app.state.service = state
     app.state.pull_spans = None  # traces are off
     app.state.remoting = None
     # `include_router` would match each path one level deeper. FastAPI's own pages come after these routes.
     app.router.routes[:0] = [route for routes in _ROUTES for route in routes.router.routes]
+    app.router.routes += routes_api_page.routes()
     if settings.console:
         app.router.routes += routes_console.routes()
+    app.router.routes.append(redirect(routes_console.PATH if settings.console else routes_api_page.PATH))
     problems.install(app)
     openapi.describe(app)
     app.add_middleware(MetricsMiddleware, metrics=state.metrics)
     if tracing is not None:
         _add_spans(app, state, tracing.tracer)
+    app.add_middleware(PrettyJson)
     app.add_middleware(RequestIdMiddleware)
     return app
 

@@ -54,5 +54,5 @@ def test_the_openapi_examples_match_their_models() -> None:
             model.model_validate(example)
 
 
-def test_the_docs_page_is_served(client: httpx.Client) -> None:
-    assert "openapi.json" in client.get("/docs").text
+def test_the_page_of_the_api_names_the_document(client: httpx.Client) -> None:
+    assert "openapi.json" in client.get("/docs/start.js").text

@@ -42,7 +42,7 @@ def _document(parts: Sequence[PullBody], looked_at: int, store: str) -> Pieces:
     pieces: Pieces = [head[:-1] + b',"answers":[']
     for number, part in enumerate(parts):
         pieces += [b"," if number else b"", *part.pieces]
-    return [*pieces, b"]}"]
+    return [*pieces, b"]}\n"]
 
 
 def _multipart(parts: Sequence[PullBody], boundary: str) -> Pieces:

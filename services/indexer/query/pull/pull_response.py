@@ -14,7 +14,7 @@ from starlette.responses import Response
 from tidemark.read.messages.body import BodyEncoding, BodyRoom
 from tidemark.read.messages.message_columns import arrow_stream
 from tidemark.read.messages.message_json import message_json
-from tidemark.read.pull import PullResult
+from tidemark.read.pull import PullResult, PullStatus
 from tidemark.read.records import Skipped
 
 from ..schema.position import position_json
@@ -77,9 +77,23 @@ def _weight(parameters: list[str]) -> float:
     return 1.0
 
 
+_STATUS_TEXTS = {
+    PullStatus.FOUND: "messages from the requested offset on",
+    PullStatus.NO_MATCHED_MESSAGE: "no message with these tags among those that were read; continue at next_offset",
+    PullStatus.OFFSET_OVERFLOW_ONE: "the queue has no further message yet",
+    PullStatus.NO_MESSAGE_IN_QUEUE: "the queue has no message yet",
+    PullStatus.MESSAGE_WAS_REMOVING: "the message's log file is deleted; continue at next_offset",
+    PullStatus.OFFSET_FOUND_NULL: "the queue has no entry at this offset; continue at next_offset",
+    PullStatus.NO_MATCHED_LOGIC_QUEUE: "the topic has no such queue",
+    PullStatus.OFFSET_TOO_SMALL: "the offset is below the queue's minimum; continue at next_offset",
+    PullStatus.OFFSET_OVERFLOW_BADLY: "the offset is above the queue's end; continue at next_offset",
+}
+
+
 def json_response(content: Any, status: int = 200) -> Response:
     """Return *content* as a JSON response."""
-    return Response(orjson.dumps(content), status, {"Cache-Control": "no-store"}, BodyFormat.JSON.value)
+    body = orjson.dumps(content, option=orjson.OPT_APPEND_NEWLINE)
+    return Response(body, status, {"Cache-Control": "no-store"}, BodyFormat.JSON.value)
 
 
 def skipped_json(skipped: list[Skipped]) -> list[dict[str, Any]]:
@@ -111,6 +125,8 @@ class PullAnswerer:
     def response(self, pulled: Pulled, body_format: BodyFormat, encoding: BodyEncoding) -> Response:
         """Return the whole response. Raises as `body`."""
         body = self.body(pulled, body_format, encoding)
+        if body_format is BodyFormat.JSON:
+            body.pieces.append(b"\n")
         headers = {"Cache-Control": "no-store", "Vary": "Accept", **body.headers}
         return PiecesResponse(body.pieces, headers, body.media_type, self._state.answers)
 
@@ -161,6 +177,7 @@ class PullAnswerer:
                 "topic": self._topic,
                 "queue_id": self._queue_id,
                 "status": result.status.value,
+                "status_text": _STATUS_TEXTS[result.status],
                 "requested_offset": pulled.requested_offset,
                 "next_offset": result.next_offset,
                 "min_offset": result.bounds.min_offset,

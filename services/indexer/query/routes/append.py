@@ -58,7 +58,7 @@ def parse_json(raw: bytes, model: type[Body]) -> Body:
     except orjson.JSONDecodeError as error:
         raise ArgumentIllegalError(f"the body is not JSON: {error}", argument="body") from None
     except ValidationError as error:
-        raise refusal(error, "body") from None
+        raise refusal(error, "body", model=model) from None
 
 
 def described_body(model: type[BaseModel]) -> dict[str, Any]:

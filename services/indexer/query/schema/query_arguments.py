@@ -16,6 +16,8 @@ from tidemark.format.topic_name import is_group_name, is_topic_name
 from tidemark.read.lookup.offset_by_time import Boundary
 from tidemark.read.messages.body import BodyEncoding
 
+from .near_names import unknown_field
+
 A = TypeVar("A", bound=BaseModel)
 SCHEMA_REFERENCE = "#/components/schemas/{model}"
 MAX_I4, MAX_I8 = (1 << 31) - 1, (1 << 63) - 1
@@ -241,12 +243,18 @@ def read_arguments(request: Request, model: type[A]) -> A:
     try:
         return model.model_validate(given)
     except ValidationError as error:
-        raise refusal(error, "query") from None
+        raise refusal(error, "query", model=model) from None
 
 
-def refusal(error: ValidationError, *where: str) -> RequestValidationError:
-    """Convert pydantic's error to FastAPI's, located in *where*: query, body, or path and a name."""
+def refusal(error: ValidationError, *where: str, model: type[BaseModel] | None = None) -> RequestValidationError:
+    """Convert pydantic's error to FastAPI's, located in *where*: query, body, or path and a name.
+
+    model: the model that the document did not match; for an unknown field, the message then names the nearest one.
+    """
     faults = error.errors(include_context=False, include_input=False, include_url=False)
+    for fault in faults:
+        if model is not None and fault["type"] == "extra_forbidden":
+            fault["msg"] = unknown_field(model, fault["loc"])
     return RequestValidationError([{**fault, "loc": (*where, *fault["loc"])} for fault in faults])
 
 

@@ -92,6 +92,7 @@ class PullAnswer(BaseModel):
                     "topic": "orders",
                     "queue_id": 0,
                     "status": "FOUND",
+                    "status_text": "messages from the requested offset on",
                     "requested_offset": 120,
                     "next_offset": 121,
                     "min_offset": 0,
@@ -115,6 +116,7 @@ class PullAnswer(BaseModel):
     status: PullStatus = Field(
         description="outcome of the pull; MESSAGE_WAS_REMOVING and OFFSET_FOUND_NULL only with semantics=rocketmq"
     )
+    status_text: str = Field(description="the status in words, for humans")
     requested_offset: int
     next_offset: int
     min_offset: int

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from typing import Any
 
 import orjson
@@ -20,7 +21,8 @@ MEDIA_TYPE = "application/problem+json"
 TYPE_PREFIX = "urn:tidemark:problem:"
 _TITLES = {status.reason: status.reason.replace("_", " ").capitalize() for status in STATUS.values()}
 _HTTP_REASONS = {404: "NO_SUCH_PATH", 405: "METHOD_NOT_ALLOWED", 406: "NOT_ACCEPTABLE", 413: "MESSAGE_SIZE_EXCEEDED"}
-_UNAUTHENTICATED = 401
+_UNAUTHENTICATED, _NOT_FOUND, _METHOD_NOT_ALLOWED = 401, 404, 405
+_MOST_PATH = 200  # characters of a path in an error
 
 _log = structlog.get_logger()
 
@@ -44,7 +46,7 @@ def problem(status: int, reason: str, detail: str, facts: dict[str, Any] | None 
         headers["Retry-After"] = str(max(1, retry_after_ms // 1000))
     if status == _UNAUTHENTICATED:
         headers["WWW-Authenticate"] = "Bearer"
-    return Response(orjson.dumps(content), status, headers, MEDIA_TYPE)
+    return Response(orjson.dumps(content, option=orjson.OPT_APPEND_NEWLINE), status, headers, MEDIA_TYPE)
 
 
 def of_store_error(error: StoreError, **more: Fact) -> Response:
@@ -54,9 +56,27 @@ def of_store_error(error: StoreError, **more: Fact) -> Response:
 
 
 def _of_validation(error: RequestValidationError) -> Response:
-    faults = [{"where": ".".join(str(part) for part in fault["loc"]), "what": fault["msg"]} for fault in error.errors()]
+    faults = [
+        {"where": ".".join(str(part) for part in fault["loc"]), "what": fault["msg"].removeprefix("Value error, ")}
+        for fault in error.errors()
+    ]
     detail = "; ".join(f"{fault['where']}: {fault['what']}" for fault in faults)
     return problem(422, "ARGUMENT_ILLEGAL", detail, {"faults": faults})
+
+
+def _detail_of(error: HTTPException, request: Request) -> str:
+    """Return the error's detail; for a path or method that does not exist, with the nearest that does."""
+    path = request.url.path
+    if error.status_code == _NOT_FOUND:
+        known = {getattr(route, "path", "") for route in request.app.router.routes}
+        close = get_close_matches(path[:_MOST_PATH], known, n=1, cutoff=0.75)
+        hint = f"did you mean {close[0]}? " if close else ""
+        return f"there is no path {path[:_MOST_PATH]}; {hint}/docs lists all paths"
+    if error.status_code == _METHOD_NOT_ALLOWED:
+        allowed = (error.headers or {}).get("Allow", "")
+        hint = "; topics are deleted over gRPC: tidemark topic delete" if request.method == "DELETE" else ""
+        return f"{request.method} is not allowed here, but {allowed}{hint}"
+    return str(error.detail)
 
 
 def install(app: FastAPI) -> None:
@@ -71,9 +91,11 @@ def install(app: FastAPI) -> None:
         return _of_validation(error)
 
     @app.exception_handler(HTTPException)
-    async def _http(_: Request, error: HTTPException) -> Response:
+    async def _http(request: Request, error: HTTPException) -> Response:
         reason = _HTTP_REASONS.get(error.status_code, "HTTP_ERROR")
-        return problem(error.status_code, reason, str(error.detail))
+        response = problem(error.status_code, reason, _detail_of(error, request))
+        response.headers.update(error.headers or {})
+        return response
 
     @app.exception_handler(ClientDisconnect)
     async def _gone(_: Request, error: ClientDisconnect) -> Response:
