@@ -25,15 +25,15 @@ COPY scripts/lock_for.py scripts/
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1
 
 FROM packages AS writer-packages
-RUN python scripts/lock_for.py writer numba > writer.lock \
+RUN python scripts/lock_for.py writer --without numba > writer.lock \
     && /usr/local/bin/pip --python /opt/venv/bin/python install --no-cache-dir --require-hashes -r writer.lock
 
 FROM packages AS indexer-packages
-RUN python scripts/lock_for.py indexer numba > indexer.lock \
+RUN python scripts/lock_for.py indexer --without numba > indexer.lock \
     && /usr/local/bin/pip --python /opt/venv/bin/python install --no-cache-dir --require-hashes -r indexer.lock
 
 FROM packages AS query-packages
-RUN python scripts/lock_for.py query numba > query.lock \
+RUN python scripts/lock_for.py query --without numba > query.lock \
     && /usr/local/bin/pip --python /opt/venv/bin/python install --no-cache-dir --require-hashes -r query.lock
 
 # The loops, for any processor of this architecture. Python's headers: there in the official images, else Debian's.
@@ -43,7 +43,7 @@ RUN apt-get update \
     && { [ -e "$(python -c 'import sysconfig; print(sysconfig.get_path("include"))')/Python.h" ] \
          || apt-get install -y --no-install-recommends libpython3.11-dev; } \
     && rm -rf /var/lib/apt/lists/*
-RUN python scripts/lock_for.py build > build.lock \
+RUN python scripts/lock_for.py writer query build > build.lock \
     && /usr/local/bin/pip --python /opt/venv/bin/python install --no-cache-dir --require-hashes -r build.lock
 COPY scripts scripts
 COPY tidemark tidemark

@@ -27,7 +27,7 @@ $(BIN)/python:
 
 # --no-emit-*, --no-header: no address and no path of the machine that compiled it gets into the file.
 lock: $(SYNCED)  ## compile requirements.lock again from pyproject.toml, and the lock of the benchmarks' other clients (keeps versions that still fit)
-	$(BIN)/uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes \
+	$(BIN)/uv pip compile pyproject.toml --extra all --group dev --universal --python-version 3.11 --generate-hashes \
 	    --no-emit-index-url --no-emit-find-links --no-header --quiet --output-file requirements.lock
 	$(BIN)/uv pip compile $(CLIENTS).in --universal --python-version 3.11 --generate-hashes \
 	    --no-emit-index-url --no-emit-find-links --no-header --quiet --output-file $(CLIENTS).lock

@@ -137,5 +137,5 @@ def _py_spy() -> str:
     beside = Path(sys.executable).with_name("py-spy")
     found = str(beside) if beside.exists() else shutil.which("py-spy")
     if found is None:
-        raise FileNotFoundError("py-spy is not installed: install the extra `bench`")
+        raise FileNotFoundError("py-spy is not installed: pip install --group bench")
     return found

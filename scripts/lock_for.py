@@ -1,12 +1,15 @@
-"""Print the part of requirements.lock that one extra of pyproject.toml needs: python scripts/lock_for.py query numba
+"""Print the entries of requirements.lock that extras and groups of pyproject.toml need.
 
-Names behind the extra are left out, with what only they need: the images have the loops compiled.
+    python scripts/lock_for.py query client --without numba
+
+The images have the loops compiled, so they leave numba out, with what only numba needs.
 
 There is one lock file, but the query image must not contain Spark. The `# via` comments of the lock are its dependency
-graph, so the part is everything reachable from the core dependencies and those of the extra. If the graph lacked an
-edge, `pip install --require-hashes` would reject the part, because it installs only listed packages.
+graph, so the part is everything reachable from the core dependencies and those of the extras and groups. If the graph
+lacked an edge, `pip install --require-hashes` would reject the part, because it installs only listed packages.
 """
 
+import argparse
 import re
 import sys
 import tomllib
@@ -20,16 +23,20 @@ def bare_name(requirement: str) -> str:
     return re.sub(r"[-_.]+", "-", re.split(r"[^\w.-]", requirement.strip(), maxsplit=1)[0]).lower()
 
 
-def roots(extra: str) -> set[str]:
-    """Return the names that the core and *extra* require; `tidemark[spark]` is replaced with that extra's names."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+def roots(parts: list[str]) -> set[str]:
+    """Return the names that the core and *parts* (extras and groups) require; each `tidemark[spark]` is resolved."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    core, extras = project["project"]["dependencies"], project["project"]["optional-dependencies"]
+    of_part = project["dependency-groups"] | extras
+    if unknown := set(parts) - of_part.keys():
+        sys.exit(f"pyproject.toml has no extra or group {', '.join(sorted(unknown))}")
     names: set[str] = set()
-    waiting = [*project["dependencies"], *project["optional-dependencies"][extra]]
+    waiting = [*core, *(requirement for part in parts for requirement in of_part[part])]
     while waiting:
         requirement = waiting.pop()
-        if bare_name(requirement) == project["name"]:
+        if bare_name(requirement) == project["project"]["name"]:
             for other in re.findall(r"[\w-]+", requirement.split("[")[1].split("]")[0]):
-                waiting += project["optional-dependencies"][other]
+                waiting += extras[other]
         else:
             names.add(bare_name(requirement))
     return names
@@ -44,16 +51,25 @@ def entries() -> list[tuple[str, set[str], str]]:
     ]
 
 
-def main(extra: str, *without: str) -> None:
-    """Print the entries reachable from *extra*, except by way of *without*."""
+def part_of_lock(parts: list[str], without: set[str]) -> str:
+    """Return the entries reachable from *parts*, except by way of *without*."""
     locked = entries()
-    wanted = roots(extra) - set(without)
-    if missing := (wanted | set(without)) - {name for name, _, _ in locked}:
+    wanted = roots(parts) - without
+    if missing := (wanted | without) - {name for name, _, _ in locked}:
         sys.exit(f"requirements.lock lacks {', '.join(sorted(missing))}: run `make lock`")
-    while new := {name for name, needed_by, _ in locked if needed_by & wanted} - wanted - set(without):
+    while new := {name for name, needed_by, _ in locked if needed_by & wanted} - wanted - without:
         wanted |= new
-    print("".join(text for name, _, text in locked if name in wanted), end="")
+    return "".join(text for name, _, text in locked if name in wanted)
+
+
+def main() -> None:
+    """Print the part that the command line names."""
+    parser = argparse.ArgumentParser(description="Print the part of requirements.lock that extras and groups need.")
+    parser.add_argument("parts", nargs="+", metavar="PART", help="extra or group of pyproject.toml")
+    parser.add_argument("--without", action="append", default=[], metavar="NAME", help="package to leave out")
+    arguments = parser.parse_args()
+    print(part_of_lock(arguments.parts, set(arguments.without)), end="")
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main()

@@ -67,7 +67,7 @@ def test_waiting_functions_are_excluded_from_profile_shares(tmp_path: Path) -> N
     assert shares([path]) == [Share("wait_for_nothing (x.py)", 1.0)]
 
 
-@pytest.mark.skipif(not PY_SPY.exists(), reason="py-spy comes with the extra `bench`")
+@pytest.mark.skipif(not PY_SPY.exists(), reason="py-spy comes with the group `bench`")
 def test_a_recorded_profile_has_the_expected_shares(tmp_path: Path) -> None:
     """One of two loops gets three times the time of the other."""
     program = tmp_path / "program.py"
