@@ -4,21 +4,21 @@ BIN := .venv/bin
 SYNCED := .venv/.synced
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 CODE := tidemark pyspark_tidemark services tests benchmarks demo examples scripts
-PROTOS := $(wildcard proto/tidemark/v1/*.proto)
 CLIENTS := benchmarks/peers/python/requirements# the other Python clients of `make bench-peers`, in an environment of their own
 ALONE := unit property# start no services: several at once
 TOGETHER := integration crash conformance fuzz# start services: two files at once, each file's tests in their order
 
 .DEFAULT_GOAL := help
-.PHONY: help sync lock proto docs site wheel extension format lint types test integration crash conformance spark-versions cluster-test rolling-test clients-test metrics-test console-test pictures deploy-test soak soak-mutations power-test fuzz security-test supply-chain peer check up down demo examples bench bench-peers bench-spark bench-check scale scale-measure profile compose-test clean
+.PHONY: help sync lock proto docs site wheel extension format lint types test integration crash conformance spark-versions floors-test cluster-test rolling-test clients-test metrics-test console-test pictures deploy-test soak soak-mutations power-test fuzz security-test supply-chain peer check up down demo examples bench bench-peers bench-spark bench-check scale scale-measure profile compose-test clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
 
 sync: $(SYNCED)  ## make .venv from requirements.lock; get Java 17 where none fits
-$(SYNCED): requirements.lock pyproject.toml | $(BIN)/python
+$(SYNCED): requirements.lock proto/requirements.lock pyproject.toml | $(BIN)/python
 	scripts/java.sh
 	$(PIP) install --quiet --require-hashes -r requirements.lock
+	$(PIP) install --quiet --require-hashes --no-deps --only-binary :all: --upgrade --target .venv/protoc -r proto/requirements.lock
 	$(PIP) install --quiet --no-build-isolation --no-deps -e .
 	$(BIN)/python -m scripts.warm
 	touch $@
@@ -26,16 +26,14 @@ $(BIN)/python:
 	scripts/venv.sh $(PYTHON) .venv
 
 # --no-emit-*, --no-header: no address and no path of the machine that compiled it gets into the file.
-lock: $(SYNCED)  ## compile requirements.lock again from pyproject.toml, and the lock of the benchmarks' other clients (keeps versions that still fit)
-	$(BIN)/uv pip compile pyproject.toml --extra all --group dev --universal --python-version 3.11 --generate-hashes \
-	    --no-emit-index-url --no-emit-find-links --no-header --quiet --output-file requirements.lock
-	$(BIN)/uv pip compile $(CLIENTS).in --universal --python-version 3.11 --generate-hashes \
-	    --no-emit-index-url --no-emit-find-links --no-header --quiet --output-file $(CLIENTS).lock
+COMPILE := $(BIN)/uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --quiet
+lock: $(SYNCED)  ## compile requirements.lock again from pyproject.toml, and the locks of protoc and of the benchmarks' other clients (keeps versions that still fit)
+	$(COMPILE) pyproject.toml --extra all --group dev --output-file requirements.lock
+	$(COMPILE) proto/requirements.in --no-deps --output-file proto/requirements.lock
+	$(COMPILE) $(CLIENTS).in --output-file $(CLIENTS).lock
 
-# The second path is where googleapis-common-protos keeps google/rpc/status.proto. PATH lets protoc find its mypy plugin.
-proto: $(SYNCED)  ## write tidemark/v1 again from proto/
-	PATH="$(BIN):$$PATH" $(BIN)/python -m grpc_tools.protoc --proto_path=proto --proto_path="$$(echo .venv/lib/python3*/site-packages)" \
-	    --python_out=. --pyi_out=. --grpc_python_out=. --mypy_grpc_out=. $(PROTOS)
+proto: $(SYNCED)  ## write tidemark/v1 again from proto/ (Python 3.11 or 3.12)
+	$(BIN)/python -m scripts.stubs .
 
 docs: $(SYNCED)  ## write the generated parts of docs/ again
 	$(BIN)/python -m scripts.settings_table
@@ -86,6 +84,8 @@ conformance:  ## bytes and vectors that other code made, and a real broker on th
 
 spark-versions: $(SYNCED)  ## format("tidemark") on Spark 4.0, 4.1 and 4.2 from PyPI
 	$(BIN)/python -m tests.spark_versions.run
+floors-test: $(SYNCED)  ## clients and a round trip with the lowest versions that pyproject.toml allows, and with the newest (FLOORS=lowest, newest: one of them); FLOORS_PYTHON picks their Python
+	$(BIN)/python -m tests.floors.run
 cluster-test: $(SYNCED)  ## the pipeline on a Spark standalone cluster whose workers, driver and master are killed under load
 	$(BIN)/pytest -m "" tests/cluster
 rolling-test: $(SYNCED)  ## restart each service in order under load: no program that sends or reads may notice

@@ -3,8 +3,7 @@ from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
-from collections.abc import Iterable as _Iterable, Mapping as _Mapping
-from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+from typing import ClassVar as _ClassVar, Iterable as _Iterable, Mapping as _Mapping, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
@@ -120,7 +119,7 @@ class AppendBatchResponse(_message.Message):
     term: int
     deliver_timestamp_ms: int
     stored_topic: str
-    def __init__(self, status: _Optional[_Union[PutStatus, str]] = ..., queue_id: _Optional[int] = ..., queue_offset: _Optional[int] = ..., message_count: _Optional[int] = ..., physical_offset: _Optional[int] = ..., end_physical_offset: _Optional[int] = ..., store_timestamp_ms: _Optional[int] = ..., store_host: _Optional[bytes] = ..., physical_offsets: _Optional[bytes] = ..., duplicate: _Optional[bool] = ..., term: _Optional[int] = ..., deliver_timestamp_ms: _Optional[int] = ..., stored_topic: _Optional[str] = ...) -> None: ...
+    def __init__(self, status: _Optional[_Union[PutStatus, str]] = ..., queue_id: _Optional[int] = ..., queue_offset: _Optional[int] = ..., message_count: _Optional[int] = ..., physical_offset: _Optional[int] = ..., end_physical_offset: _Optional[int] = ..., store_timestamp_ms: _Optional[int] = ..., store_host: _Optional[bytes] = ..., physical_offsets: _Optional[bytes] = ..., duplicate: bool = ..., term: _Optional[int] = ..., deliver_timestamp_ms: _Optional[int] = ..., stored_topic: _Optional[str] = ...) -> None: ...
 
 class AppendStreamRequest(_message.Message):
     __slots__ = ("batches",)
@@ -168,7 +167,7 @@ class SendBackRequest(_message.Message):
     max_reconsume_times: int
     origin_message_id: str
     keep_unique_key: bool
-    def __init__(self, group: _Optional[str] = ..., topic: _Optional[str] = ..., physical_offset: _Optional[int] = ..., inner_index: _Optional[int] = ..., delay_level: _Optional[int] = ..., max_reconsume_times: _Optional[int] = ..., origin_message_id: _Optional[str] = ..., keep_unique_key: _Optional[bool] = ...) -> None: ...
+    def __init__(self, group: _Optional[str] = ..., topic: _Optional[str] = ..., physical_offset: _Optional[int] = ..., inner_index: _Optional[int] = ..., delay_level: _Optional[int] = ..., max_reconsume_times: _Optional[int] = ..., origin_message_id: _Optional[str] = ..., keep_unique_key: bool = ...) -> None: ...
 
 class SendBackResponse(_message.Message):
     __slots__ = ("topic", "dead_letter", "appended")
@@ -178,7 +177,7 @@ class SendBackResponse(_message.Message):
     topic: str
     dead_letter: bool
     appended: AppendBatchResponse
-    def __init__(self, topic: _Optional[str] = ..., dead_letter: _Optional[bool] = ..., appended: _Optional[_Union[AppendBatchResponse, _Mapping]] = ...) -> None: ...
+    def __init__(self, topic: _Optional[str] = ..., dead_letter: bool = ..., appended: _Optional[_Union[AppendBatchResponse, _Mapping]] = ...) -> None: ...
 
 class ReadLogRequest(_message.Message):
     __slots__ = ("physical_offset", "max_bytes", "follow")
@@ -188,7 +187,7 @@ class ReadLogRequest(_message.Message):
     physical_offset: int
     max_bytes: int
     follow: bool
-    def __init__(self, physical_offset: _Optional[int] = ..., max_bytes: _Optional[int] = ..., follow: _Optional[bool] = ...) -> None: ...
+    def __init__(self, physical_offset: _Optional[int] = ..., max_bytes: _Optional[int] = ..., follow: bool = ...) -> None: ...
 
 class ReadLogResponse(_message.Message):
     __slots__ = ("physical_offset", "data", "committed_offset", "term")

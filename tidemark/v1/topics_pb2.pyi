@@ -1,8 +1,7 @@
 from google.protobuf.internal import containers as _containers
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
-from collections.abc import Iterable as _Iterable, Mapping as _Mapping
-from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+from typing import ClassVar as _ClassVar, Iterable as _Iterable, Mapping as _Mapping, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
@@ -50,7 +49,7 @@ class CreateTopicResponse(_message.Message):
     CREATED_FIELD_NUMBER: _ClassVar[int]
     topic: Topic
     created: bool
-    def __init__(self, topic: _Optional[_Union[Topic, _Mapping]] = ..., created: _Optional[bool] = ...) -> None: ...
+    def __init__(self, topic: _Optional[_Union[Topic, _Mapping]] = ..., created: bool = ...) -> None: ...
 
 class DescribeTopicRequest(_message.Message):
     __slots__ = ("name",)
@@ -138,4 +137,4 @@ class GetRouteResponse(_message.Message):
     topic: Topic
     would_create: bool
     remoting_address: str
-    def __init__(self, store_name: _Optional[str] = ..., address: _Optional[str] = ..., topic: _Optional[_Union[Topic, _Mapping]] = ..., would_create: _Optional[bool] = ..., remoting_address: _Optional[str] = ...) -> None: ...
+    def __init__(self, store_name: _Optional[str] = ..., address: _Optional[str] = ..., topic: _Optional[_Union[Topic, _Mapping]] = ..., would_create: bool = ..., remoting_address: _Optional[str] = ...) -> None: ...
