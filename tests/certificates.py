@@ -56,7 +56,8 @@ class Authority:
         self._config = folder / "openssl.cnf"
         self._config.write_text(_CONFIG.format(folder=folder))
         (folder / "index.txt").touch()
-        _openssl("req", "-x509", *_new_key(self._own.key), "-subj", f"/CN={name}", "-days", 2, "-out", self.ca)
+        usage = ("-addext", "keyUsage=critical,keyCertSign,cRLSign")  # Python 3.13 requires it
+        _openssl("req", "-x509", *_new_key(self._own.key), "-subj", f"/CN={name}", "-days", 2, *usage, "-out", self.ca)
 
     @property
     def ca(self) -> Path:
@@ -69,6 +70,7 @@ class Authority:
         request, extensions = self._folder / f"{name}.csr", self._folder / f"{name}.ext"
         extensions.write_text(
             f"basicConstraints=CA:FALSE\nsubjectAltName=DNS:localhost,IP:127.0.0.1\nextendedKeyUsage={uses}\n"
+            "subjectKeyIdentifier=hash\nauthorityKeyIdentifier=keyid\n"
         )
         begin, end = _LONG_AGO if expired else _NOW
         _openssl("req", "-new", *_new_key(pair.key), "-subj", f"/CN={name}", "-out", request)
