@@ -9,7 +9,7 @@ ALONE := unit property# start no services: several at once
 TOGETHER := integration crash conformance fuzz# start services: two files at once, each file's tests in their order
 
 .DEFAULT_GOAL := help
-.PHONY: help sync lock proto docs site wheel extension format lint types test integration crash conformance spark-versions floors-test cluster-test rolling-test clients-test metrics-test console-test pictures deploy-test soak soak-mutations power-test fuzz security-test supply-chain peer check up down demo examples bench bench-peers bench-spark bench-check scale scale-measure profile compose-test clean
+.PHONY: help sync lock proto docs site wheel extension format lint types test integration crash conformance spark-versions floors-test cluster-test rolling-test clients-test metrics-test console-test pictures deploy-test kubernetes-test soak soak-mutations power-test fuzz security-test supply-chain peer check up down demo examples bench bench-peers bench-spark bench-check scale scale-measure profile compose-test clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -39,6 +39,7 @@ docs: $(SYNCED)  ## write the generated parts of docs/ again
 	$(BIN)/python -m scripts.settings_table
 	$(BIN)/python -m scripts.metrics_table
 	$(BIN)/python -m scripts.dashboard
+	$(BIN)/python -m scripts.prometheus_rule
 	$(BIN)/python -m scripts.spark_options_table
 	$(BIN)/python -m scripts.conformance_table
 	$(BIN)/python -m scripts.known_failures_table
@@ -102,7 +103,9 @@ pictures: $(SYNCED)  ## take the pictures of docs/ again: console and dashboard 
 	$(BIN)/python -m scripts.pictures
 	$(BIN)/python -m scripts.dashboard_picture
 deploy-test: $(SYNCED)  ## systemd itself on the units of deploy/ (needs systemd-analyze)
-	$(BIN)/pytest tests/deploy
+	$(BIN)/pytest tests/deploy/test_systemd.py
+kubernetes-test: $(SYNCED)  ## kubectl and Kubernetes' schemas on the manifests of deploy/ (needs kubectl)
+	$(BIN)/pytest tests/deploy/test_kubernetes.py
 soak: $(SYNCED)  ## load and kill the real services for SOAK_SECONDS (180), and judge what clients saw, RocketMQ's Java client too (SOAK_JAVA=off: not); SOAK_SEED repeats choices
 	$(BIN)/python -m tests.soak
 power-test: $(SYNCED)  ## cut the power of file systems under the real services, POWER_CYCLES (20) times each; POWER_SEED repeats choices
