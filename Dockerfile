@@ -1,5 +1,5 @@
-# Three images from one file: writer, indexer (with Spark and Java), query (with neither). A fourth has Prometheus, for
-# who wants to look at them.
+# Three images from one file: writer, indexer (with Spark and Java), query (with neither). Two more are for profiles of
+# docker-compose.yml: certificates and prometheus.
 # docker compose builds them; by hand: docker build --target query .
 
 FROM python:3.11-slim-bookworm AS base
@@ -13,45 +13,50 @@ RUN useradd --uid 10001 --create-home --shell /usr/sbin/nologin tidemark \
         /tls
 ENV PATH=/opt/venv/bin:$PATH \
     PYTHONUNBUFFERED=1 \
+    PIP_DISABLE_PIP_VERSION_CHECK=1 \
     TIDEMARK_STORE_ROOT=/data/store
 WORKDIR /app
+# An environment without pip. The code is in /app; `docker compose exec query tidemark status` runs the command.
+RUN python -m venv --without-pip /opt/venv \
+    && echo /app > /opt/venv/lib/python3.11/site-packages/app.pth \
+    && printf '#!/bin/sh\nexec python -m tidemark.cli "$@"\n' > /opt/venv/bin/tidemark \
+    && chmod 755 /opt/venv/bin/tidemark
 
-# Packages: per image the part of requirements.lock that its extra needs, hashes checked; without pip, and without numba,
-# because the loops come compiled.
+# Packages: a layer with those of all three images, one more for the two that read tables, and one for each image. Each
+# is a part of requirements.lock, hashes checked; without numba, because the loops come compiled.
 FROM base AS packages
-RUN python -m venv --without-pip /opt/venv
-COPY pyproject.toml requirements.lock ./
-COPY scripts/lock_for.py scripts/
-ENV PIP_DISABLE_PIP_VERSION_CHECK=1
+COPY pyproject.toml requirements.lock /lock/
+COPY scripts/lock_for.py /lock/scripts/
+RUN for parts in "service client" table writer indexer query; do \
+        python /lock/scripts/lock_for.py $parts --without numba > "/lock/${parts%% *}.lock" || exit 1; \
+    done \
+    && python /lock/scripts/lock_for.py writer query build > /lock/loops.lock
 
-FROM packages AS writer-packages
-RUN python scripts/lock_for.py writer --without numba > writer.lock \
-    && /usr/local/bin/pip --python /opt/venv/bin/python install --no-cache-dir --require-hashes -r writer.lock
+FROM base AS common
+RUN --mount=from=packages,source=/lock/service.lock,target=/tmp/service.lock --mount=type=cache,target=/root/.cache/pip \
+    /usr/local/bin/pip --python /opt/venv/bin/python install --require-hashes -r /tmp/service.lock
 
-FROM packages AS indexer-packages
-RUN python scripts/lock_for.py indexer --without numba > indexer.lock \
-    && /usr/local/bin/pip --python /opt/venv/bin/python install --no-cache-dir --require-hashes -r indexer.lock
-
-FROM packages AS query-packages
-RUN python scripts/lock_for.py query --without numba > query.lock \
-    && /usr/local/bin/pip --python /opt/venv/bin/python install --no-cache-dir --require-hashes -r query.lock
+FROM common AS tables
+RUN --mount=from=packages,source=/lock/table.lock,target=/tmp/table.lock --mount=type=cache,target=/root/.cache/pip \
+    /usr/local/bin/pip --python /opt/venv/bin/python install --require-hashes -r /tmp/table.lock
 
 # The loops, for any processor of this architecture. Python's headers: there in the official images, else Debian's.
-FROM packages AS loops
+FROM common AS loops
 RUN apt-get update \
     && apt-get install -y --no-install-recommends g++ libc6-dev \
     && { [ -e "$(python -c 'import sysconfig; print(sysconfig.get_path("include"))')/Python.h" ] \
          || apt-get install -y --no-install-recommends libpython3.11-dev; } \
     && rm -rf /var/lib/apt/lists/*
-RUN python scripts/lock_for.py writer query build > build.lock \
-    && /usr/local/bin/pip --python /opt/venv/bin/python install --no-cache-dir --require-hashes -r build.lock
+RUN --mount=from=packages,source=/lock/loops.lock,target=/tmp/loops.lock --mount=type=cache,target=/root/.cache/pip \
+    /usr/local/bin/pip --python /opt/venv/bin/python install --require-hashes -r /tmp/loops.lock
 COPY scripts scripts
 COPY tidemark tidemark
 COPY services services
 RUN python -m scripts.extension /loops
 
-FROM base AS writer
-COPY --from=writer-packages /opt/venv /opt/venv
+FROM common AS writer
+RUN --mount=from=packages,source=/lock/writer.lock,target=/tmp/writer.lock --mount=type=cache,target=/root/.cache/pip \
+    /usr/local/bin/pip --python /opt/venv/bin/python install --require-hashes -r /tmp/writer.lock
 COPY --from=loops /loops /opt/venv/lib/python3.11/site-packages
 COPY tidemark tidemark
 COPY services services
@@ -60,11 +65,12 @@ EXPOSE 8081 10911
 HEALTHCHECK --interval=10s --timeout=5s --start-period=60s --start-interval=2s CMD ["python", "-I", "-S", "tidemark/healthcheck.py", "writer"]
 CMD ["python", "-m", "services.writer"]
 
-FROM base AS indexer
+FROM tables AS indexer
 RUN apt-get update \
     && apt-get install -y --no-install-recommends openjdk-17-jre-headless \
     && rm -rf /var/lib/apt/lists/*
-COPY --from=indexer-packages /opt/venv /opt/venv
+RUN --mount=from=packages,source=/lock/indexer.lock,target=/tmp/indexer.lock --mount=type=cache,target=/root/.cache/pip \
+    /usr/local/bin/pip --python /opt/venv/bin/python install --require-hashes -r /tmp/indexer.lock
 COPY --from=loops /loops /opt/venv/lib/python3.11/site-packages
 COPY tidemark tidemark
 COPY services services
@@ -72,8 +78,9 @@ USER tidemark
 HEALTHCHECK --interval=10s --timeout=5s --start-period=120s --start-interval=2s CMD ["python", "-I", "-S", "tidemark/healthcheck.py", "pipeline"]
 CMD ["python", "-m", "services.indexer", "pipeline"]
 
-FROM base AS query
-COPY --from=query-packages /opt/venv /opt/venv
+FROM tables AS query
+RUN --mount=from=packages,source=/lock/query.lock,target=/tmp/query.lock --mount=type=cache,target=/root/.cache/pip \
+    /usr/local/bin/pip --python /opt/venv/bin/python install --require-hashes -r /tmp/query.lock
 COPY --from=loops /loops /opt/venv/lib/python3.11/site-packages
 COPY tidemark tidemark
 COPY services services

@@ -52,14 +52,17 @@ def entries() -> list[tuple[str, set[str], str]]:
 
 
 def part_of_lock(parts: list[str], without: set[str]) -> str:
-    """Return the entries reachable from *parts*, except by way of *without*."""
+    """Return the entries reachable from *parts*, except by way of *without*.
+
+    They have no comments: an image is built again only if a version or hash changes.
+    """
     locked = entries()
     wanted = roots(parts) - without
     if missing := (wanted | without) - {name for name, _, _ in locked}:
         sys.exit(f"requirements.lock lacks {', '.join(sorted(missing))}: run `make lock`")
     while new := {name for name, needed_by, _ in locked if needed_by & wanted} - wanted - without:
         wanted |= new
-    return "".join(text for name, _, text in locked if name in wanted)
+    return "".join(re.sub(r"^ +#.*\n", "", text, flags=re.MULTILINE) for name, _, text in locked if name in wanted)
 
 
 def main() -> None:

@@ -86,6 +86,8 @@ def check_stack(project: str) -> None:
         print(f"{service} restarted: {len(sent)} messages equal")
     if container_of(project, "prometheus"):
         require_all_scraped(door)
+    if not door.is_guarded:  # the token of the test has no right to the store's status
+        require_status_of_command(project)
 
 
 class Door:
@@ -197,6 +199,13 @@ def require_all_scraped(door: Door) -> None:
         assert time.monotonic() < deadline, seen
         time.sleep(0.5)
     print(f"scraped: {', '.join(seen)}")
+
+
+def require_status_of_command(project: str) -> None:
+    """Require that the command in the query service's image reports a healthy store."""
+    status = docker("exec", container_of(project, "query"), "tidemark", "status", "--output", "json")
+    assert json.loads(status)["problems"] == [], status
+    print("tidemark status: no problems")
 
 
 def container_of(project: str, service: str) -> str:
