@@ -18,6 +18,7 @@ from packaging.version import Version
 
 ROOT = Path(__file__).resolve().parents[2]
 PYTHON = os.environ.get("FLOORS_PYTHON", sys.executable)
+EXTRAS = ".[client,table,writer,query]"  # all that runs without Spark, which has `make spark-versions`
 UNIT = ("access", "cli", "client", "query", "remoting", "remoting_server", "tls", "tracing")
 SUITES = (
     *("tests/floors", "tests/integration/testing", "tests/integration/writer/test_read_log.py"),
@@ -37,7 +38,7 @@ def passes(name: str) -> bool:
     python = str(folder / "bin" / "python")
     _run("-m", "uv", "venv", "--quiet", "--clear", "--python", PYTHON, str(folder))
     uv_install = ("-m", "uv", "pip", "install", "--quiet", "--python", python)
-    _run(*uv_install, *install, "--editable", ".[all]")
+    _run(*uv_install, *install, "--editable", EXTRAS, *(str(one) for one in requirements() if one.name == "pandas"))
     _run(*uv_install, "--group", "test")  # afterwards: pytest's own lower bounds do not matter
     if above := above_bounds(python) if name == "lowest" else []:
         print(f"pyproject.toml allows versions that do not go together: {', '.join(above)}")
@@ -49,20 +50,25 @@ def passes(name: str) -> bool:
     return done.returncode == 0
 
 
+def requirements() -> set[Requirement]:
+    """Return the requirements of the package with all of its extras."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    texts = [*project["dependencies"], *(text for extra in project["optional-dependencies"].values() for text in extra)]
+    return set(map(Requirement, texts))
+
+
 def above_bounds(python: str) -> list[str]:
     """Return the installed versions that are higher than their lower bounds in pyproject.toml."""
     list_packages = [sys.executable, "-m", "uv", "pip", "list", "--format", "json", "--python", python]
     listed = json.loads(subprocess.run(list_packages, capture_output=True, check=True).stdout)
     installed = {package["name"]: Version(package["version"]) for package in listed}
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    extras = project["optional-dependencies"].values()
-    bounds = {
-        (requirement.name, specifier.version)
-        for requirement in map(Requirement, [*project["dependencies"], *(text for extra in extras for text in extra)])
+    return sorted(
+        f"{requirement.name} {installed[requirement.name]} > {specifier.version}"
+        for requirement in requirements()
         for specifier in requirement.specifier
-        if specifier.operator == ">=" and requirement.name != "pyspark"  # it has `make spark-versions`
-    }
-    return sorted(f"{name} {installed[name]} > {bound}" for name, bound in bounds if installed[name] > Version(bound))
+        if specifier.operator == ">=" and requirement.name in installed
+        if installed[requirement.name] > Version(specifier.version)
+    )
 
 
 def _run(*arguments: str) -> None:
