@@ -34,7 +34,9 @@ def roots(parts: list[str]) -> set[str]:
     waiting = [*core, *(requirement for part in parts for requirement in of_part[part])]
     while waiting:
         requirement = waiting.pop()
-        if bare_name(requirement) == project["project"]["name"]:
+        if isinstance(requirement, dict):
+            waiting += of_part[requirement["include-group"]]
+        elif bare_name(requirement) == project["project"]["name"]:
             for other in re.findall(r"[\w-]+", requirement.split("[")[1].split("]")[0]):
                 waiting += extras[other]
         else:

@@ -29,6 +29,10 @@ def test_several_extras_and_groups_are_one_part() -> None:
     assert "setuptools" in both
 
 
+def test_a_group_has_the_groups_that_it_includes() -> None:
+    assert {"pytest", "mkdocs-material", "matplotlib", "ruff"} <= names(part_of_lock(["dev"], set()))
+
+
 @pytest.mark.parametrize(
     ("parts", "without", "reason"),
     [(["qwery"], set(), "no extra or group qwery"), (["query"], {"nunba"}, "requirements.lock lacks nunba")],
