@@ -72,6 +72,7 @@ def test_records_are_drawn_to_scale_and_link_to_their_messages(look: Look, url: 
 def test_the_drawing_is_also_shown_as_a_table(look: Look, store: BuiltStore, url: str) -> None:
     """Each piece is a row: the sizes add up to the whole log."""
     page = look(url, "#/log?from=0")
+    expect(page.main.locator("summary")).to_have_count(2)
     for summary in page.main.locator("summary").all():
         summary.click()
     rows = page.main.get_by_role("region", name="Pieces of the log").locator("tbody tr")

@@ -49,7 +49,7 @@ def newest(server: TidemarkServer) -> dict[str, Any]:
     """Return the newest message of `orders`."""
     server.wait_until_visible()
     with server.query() as query:
-        found = query.get("/v1/topics/orders/messages", limit=1000)["messages"]
+        found = query.get("/v1/topics/orders/messages", limit=1000, body_encoding="base64")["messages"]
     message: dict[str, Any] = found[-1]
     return message
 
