@@ -73,6 +73,12 @@ def test_a_queue_with_a_limit_of_its_own_returns_no_more_messages(service: Serve
     assert bodies(pull(service, {**first, "max_messages": 99}, max_messages=1)) == [["m1"]]
 
 
+def test_a_followed_queue_has_no_limit_of_its_own(service: ServedApp) -> None:
+    answer = pull(service, {**queue(0, 1), "max_messages": 2}, follow=True)
+    assert answer.status_code == 422
+    assert "max_messages" in answer.json()["detail"] and "follow" in answer.json()["detail"]
+
+
 def test_a_queue_that_is_refused_does_not_stop_the_others(service: ServedApp) -> None:
     refused, read = pull(service, queue(0, 99), queue(0, 2, "batches")).json()["answers"]
     assert (refused["reason"], refused["topic"], refused["queue_id"]) == ("OFFSET_OUT_OF_RANGE", "orders", 0)
