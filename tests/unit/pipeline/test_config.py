@@ -100,6 +100,6 @@ def test_settings_are_frozen() -> None:
 
 
 def test_every_setting_is_described() -> None:
-    """`--help` and the table in docs/operations.md show the descriptions."""
+    """`--help` and the table in docs/settings.md show the descriptions."""
     for name, field in PipelineSettings.model_fields.items():
         assert field.description, name
