@@ -1,4 +1,4 @@
-"""Spark columns of messages: those of every message, and with bodySchema those of JSON bodies."""
+"""Spark columns of messages: those of every message, those of JSON bodies (bodySchema), or those of Kafka's source."""
 
 from __future__ import annotations
 
@@ -35,6 +35,20 @@ SCHEMA = StructType(
     ]
 )
 
+_HEADERS = ArrayType(StructType([StructField("key", StringType()), StructField("value", BinaryType())]))
+KAFKA_SCHEMA = StructType(  # kafkaSchema of Spark's KafkaRecordToRowConverter
+    [
+        StructField("key", BinaryType()),
+        StructField("value", BinaryType()),
+        StructField("topic", StringType()),
+        StructField("partition", IntegerType()),
+        StructField("offset", LongType()),
+        StructField("timestamp", TimestampType()),
+        StructField("timestampType", IntegerType()),
+        StructField("headers", _HEADERS),  # only with includeHeaders
+    ]
+)
+
 
 def parse_body_schema(text: str) -> StructType:
     """Parse bodySchema. Raises ValueError if it is not a schema or reuses the name of a message column."""
@@ -55,9 +69,14 @@ def all_columns(body_schema: StructType | None) -> StructType:
     return SCHEMA if body_schema is None else StructType([*SCHEMA, *body_schema])
 
 
-def require_schema(schema: StructType, body_schema: StructType | None = None) -> None:
-    """Raise ArgumentIllegalError if *schema* has an unknown column or a column of another type."""
-    known = {field.name: field.dataType for field in all_columns(body_schema)}
+def kafka_columns(*, include_headers: bool) -> StructType:
+    """Return the columns of Spark's Kafka source."""
+    return KAFKA_SCHEMA if include_headers else StructType(KAFKA_SCHEMA.fields[:-1])
+
+
+def require_schema(schema: StructType, columns: StructType = SCHEMA) -> None:
+    """Raise ArgumentIllegalError if *schema* has a column that is not in *columns*, or one of another type."""
+    known = {field.name: field.dataType for field in columns}
     for field in schema:
         if field.name not in known:
             raise ArgumentIllegalError(f"there is no column {field.name}; columns: {', '.join(known)}")

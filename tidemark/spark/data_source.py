@@ -8,7 +8,7 @@ import pyspark
 from pyspark.sql.datasource import DataSource
 
 from tidemark.errors import ArgumentIllegalError
-from tidemark.spark.columns import all_columns, require_schema
+from tidemark.spark.columns import SCHEMA, require_schema
 from tidemark.spark.sink.sink_options import SinkOptions
 from tidemark.spark.source.source_options import SourceOptions, read_options
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 _STREAMS_SINCE = (4, 2)
+_OTHER_COLUMNS = frozenset({"bodyschema", "kafkacolumns"})  # options of the source that change its columns
 
 
 class TidemarkDataSource(DataSource):
@@ -33,17 +34,15 @@ class TidemarkDataSource(DataSource):
 
     def schema(self) -> StructType:
         """Return all columns; `.schema("queue_offset long, body binary")` selects some of them."""
-        has_more = any(
-            name.lower() == "bodyschema" for name in self.options
-        )  # a sink has other options, so parse these only if needed
-        return all_columns(self._options().body_schema if has_more else None)
+        given = {name.lower() for name in self.options}
+        return self._options().columns if given & _OTHER_COLUMNS and "writers" not in given else SCHEMA
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return the reader of a batch query."""
         from tidemark.spark.source.batch_reader import BatchReader
 
         options = self._options()
-        require_schema(schema, options.body_schema)
+        require_schema(schema, options.columns)
         return BatchReader(options, schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
@@ -52,7 +51,7 @@ class TidemarkDataSource(DataSource):
         from tidemark.spark.source.stream_reader import StreamReader
 
         options = self._options()
-        require_schema(schema, options.body_schema)
+        require_schema(schema, options.columns)
         return StreamReader(options, schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:

@@ -16,6 +16,7 @@ from pyspark.sql import functions as f
 from tests.integration.conftest import QUEUES, Served
 from tests.query_server import serve_query
 from tidemark.client import Consumer, TopicQueue
+from tidemark.spark.columns import KAFKA_SCHEMA
 
 PUSH = "spark.sql.python.filterPushdown.enabled"
 
@@ -244,6 +245,42 @@ def test_a_schema_selects_fields_of_bodies(spark: SparkSession, json_bodies: Ser
     assert sorted((row.queue_offset, row.of.x) for row in frame.where("of is not null").collect()) == [
         (number // QUEUES, 1 << number) for number in range(1, 20, QUEUES) if number % 3 < 2
     ]
+
+
+@pytest.mark.parametrize("from_files", [True, False], ids=["files", "service"])
+def test_code_for_kafkas_source_runs(spark: SparkSession, mixed: Served, from_files: bool) -> None:
+    """The query is the one of Spark's Kafka guide, with headers; the rows are compared with those of own columns."""
+    options = {"subscribe": "orders", "kafkaColumns": "true", "includeHeaders": "true"}
+    frame = read(spark, mixed, from_files=from_files, **options)
+    assert frame.schema == KAFKA_SCHEMA
+    texts = frame.selectExpr(
+        "CAST(key AS STRING)", "CAST(value AS STRING)", "headers", "partition", "offset", "timestamp"
+    )
+    found = {(row.partition, row.offset): row for row in texts.collect()}
+    own = read(spark, mixed, from_files=from_files, subscribe="orders").collect()
+    assert len(found) == len(own) == 40
+    for row in own:
+        kafka = found[row.queue_id, row.queue_offset]
+        assert (kafka.k, kafka.v, kafka.timestamp) == (row["keys"][0], row.body.decode(), row.store_timestamp)
+        headers = {header.key: bytes(header.value).decode() for header in kafka.headers}
+        assert headers == row.properties | {"TAGS": row.tag, "KEYS": " ".join(row["keys"])}
+
+
+def test_kafkas_columns_are_selected_and_filtered(spark: SparkSession, mixed: Served) -> None:
+    """A schema names some of them; pushed filters plan fewer tasks; `tag` and `key` select messages."""
+    options = {"subscribe": "orders", "kafkaColumns": "true", "minOffsetsPerPartition": "1", "pushFilters": "true"}
+    reader = spark.read.format("tidemark").options(path=str(mixed.store.root), **options)
+    spark.conf.set(PUSH, "true")
+    try:
+        frame = reader.schema("offset long, value binary, partition int").load().where("partition = 1 and offset > 7")
+        assert (frame.columns, frame.rdd.getNumPartitions()) == (["offset", "value", "partition"], 1)
+        assert sorted((row.offset, bytes(row.value)) for row in frame.collect()) == [(8, b"33"), (9, b"37")]
+    finally:
+        spark.conf.unset(PUSH)
+    tagged = read(spark, mixed, subscribe="orders", kafkaColumns="true", tag="A", key="k4").select("value").collect()
+    assert [bytes(row.value) for row in tagged] == [b"4"]
+    with pytest.raises(AnalysisException, match="there is no column body; columns: key, value, topic, partition"):
+        reader.schema("body binary").load().collect()
 
 
 @pytest.mark.parametrize(

@@ -63,6 +63,31 @@ def test_written_rows_are_read_back(spark: SparkSession, stack: LocalStack, topi
     ]
 
 
+def test_rows_with_kafkas_columns_are_copied(spark: SparkSession, stack: LocalStack, topic: str) -> None:
+    """As they were read with kafkaColumns, offsets and times included: each comes into the queue of its partition."""
+    rows = [("one", ["k1", "k2"], "A", {"colour": "red"}), ("two", None, None, None), ("three", ["k3"], None, None)]
+    schema = "body string, keys array<string>, tag string, properties map<string,string>"
+    write(spark.createDataFrame(rows * 20, schema), stack, topic=topic)
+    read(spark, stack, topic)
+    options = {"url": stack.query_url, "subscribe": topic, "kafkaColumns": "true", "includeHeaders": "true"}
+    kafka = spark.read.format("tidemark").options(**options).load()
+    write(kafka, stack, topic=f"{topic}-copy", kafkaColumns="true")
+    columns = ["queue_id", "queue_offset", "body", "keys", "tag", "properties"]
+    original, copy = (
+        sorted(read(spark, stack, name).select(columns).collect(), key=lambda row: row[:2])
+        for name in (topic, f"{topic}-copy")
+    )
+    assert len(original) == 60
+    assert len({row.queue_id for row in original}) > 1
+    assert copy == original
+
+
+def test_a_partition_that_does_not_exist_is_refused(spark: SparkSession, stack: LocalStack, topic: str) -> None:
+    """Nothing is stored in another queue."""
+    with pytest.raises(PySparkException, match=f"topic {topic} has no queue 9"):
+        write(spark.sql("SELECT 'x' AS value, 9 AS partition"), stack, topic=topic, kafkaColumns="true")
+
+
 def test_a_key_keeps_its_order(spark: SparkSession, stack: LocalStack, topic: str) -> None:
     """Rows of one partition with one key are in one queue, in their order."""
     frame = spark.range(3000).selectExpr("string(id) AS body", "concat('k', id % 7) AS key").coalesce(1)

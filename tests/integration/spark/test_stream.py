@@ -211,6 +211,23 @@ def test_json_bodies_are_columns(spark: SparkSession, served: Served, tmp_path_f
     assert found == [*range(9), None]
 
 
+def test_kafkas_columns_are_those_of_a_batch(
+    spark: SparkSession, served: Served, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """So code for streams of Spark's Kafka source runs, too."""
+    served.put(b"one", b"two", KEYS="k1", colour="red")
+    options = {"path": str(served.store.root), "subscribe": "orders", "startingOffsets": "earliest"}
+    options |= {"kafkaColumns": "true", "includeHeaders": "true"}
+    frame = spark.readStream.format("tidemark").options(**options).load()
+    found: list[Any] = []
+    writer = frame.selectExpr("CAST(key AS STRING)", "CAST(value AS STRING)", "offset", "headers").writeStream
+    writer = writer.foreachBatch(lambda batch, _: found.extend(batch.collect())).trigger(availableNow=True)
+    query = writer.option("checkpointLocation", str(tmp_path_factory.mktemp("kafka"))).start()
+    assert query.awaitTermination(_DEADLINE_S)
+    headers = [("colour", bytearray(b"red"))]
+    assert found == [("k1", "one", 0, headers), ("k1", "two", 1, headers)]
+
+
 def test_a_checkpoint_below_the_minimum_fails_the_stream_or_is_skipped(served: Served, streams: Streams) -> None:
     """failOnDataLoss decides."""
     put(served, 0, 8)

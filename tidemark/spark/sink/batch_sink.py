@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from typing import TYPE_CHECKING
 from uuid import uuid4
@@ -19,12 +19,13 @@ from tidemark.client.producer.producer import Producer
 from tidemark.client.producer.send_table import BATCH_BYTES
 from tidemark.client.producer.table_columns import column_slices
 from tidemark.client.send_result import SendResult
-from tidemark.errors import TopicForbiddenError
+from tidemark.errors import ArgumentIllegalError, QueueIllegalError, TopicForbiddenError
 from tidemark.format.elements import decode_elements, encode_elements
 from tidemark.format.pack import I64Array, pack_batches
+from tidemark.spark.sink.kafka_rows import own_columns
 from tidemark.spark.sink.sent_before import SentBefore
 from tidemark.spark.sink.sink_options import SinkOptions
-from tidemark.spark.sink.sink_rows import NAMES, by_topic, message_table, require_sink_schema, slices
+from tidemark.spark.sink.sink_rows import NAMES, by_partition, by_topic, message_table, require_sink_schema, slices
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -34,7 +35,7 @@ class BatchSink(DataSourceArrowWriter):
     """Sink of one job, whose tasks can be retried."""
 
     def __init__(self, options: SinkOptions, schema: StructType) -> None:
-        require_sink_schema(schema, options.topic)
+        require_sink_schema(schema, options.topic, kafka_columns=options.kafka_columns)
         self._options = options
         self._run = options.run_id or uuid4().hex
 
@@ -54,7 +55,7 @@ def send(batches: Iterator[pa.RecordBatch], options: SinkOptions, run: str) -> W
     """Send all rows of a task. run: prefix of the message ids, the same in every attempt."""
     sending = _Sending(options, f"{run}-{current_task().partitionId()}-")
     try:
-        for table in slices(batches):
+        for table in slices(map(own_columns, batches) if options.kafka_columns else batches):
             sending.add(table)
         sending.finish()
     finally:
@@ -84,12 +85,25 @@ class _Sending:
             self._add_topic(topic, rows)
 
     def _add_topic(self, topic: str, rows: pa.Table) -> None:
-        numbers = rows.column("row").combine_chunks()
-        unique_keys = pc.binary_join_element_wise(self._prefix, numbers.cast(pa.string()), "")
-        messages, several_keys = message_table(rows, unique_keys)
         queues = self._producer.queues(topic)
         if not queues:
             raise TopicForbiddenError(f"topic {topic} has no writable queue", topic=topic)
+        for queue_id, part in by_partition(rows):
+            self._add_rows(topic, part, queues if queue_id is None else [self._queue(topic, queue_id, queues)])
+
+    def _queue(self, topic: str, queue_id: int, queues: Sequence[MessageQueue]) -> MessageQueue:
+        """Return the queue that rows name in the column partition."""
+        if len(self._options.writers) > 1:
+            raise ArgumentIllegalError("the column partition requires one writer; drop the column or name one writer")
+        for queue in queues:
+            if queue.queue_id == queue_id:
+                return queue
+        raise QueueIllegalError(f"topic {topic} has no queue {queue_id}, which the column partition names", topic=topic)
+
+    def _add_rows(self, topic: str, rows: pa.Table, queues: Sequence[MessageQueue]) -> None:
+        numbers = rows.column("row").combine_chunks()
+        unique_keys = pc.binary_join_element_wise(self._prefix, numbers.cast(pa.string()), "")
+        messages, several_keys = message_table(rows, unique_keys)
         for first_row, columns in column_slices(messages, NAMES):
             chunks = pack_batches(
                 columns,

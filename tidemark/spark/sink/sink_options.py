@@ -26,6 +26,7 @@ class SinkOptions(Options):
         description="query service of each writer, in order; required by streams and `runId`, to find stored messages",
     )
     topic: str | None = Field(None, description="topic of all messages; default: the column `topic`")
+    kafka_columns: bool = Field(False, description="[the columns of Spark's Kafka sink](#kafkas-columns) instead")
     batch_size: int = Field(1000, ge=1, le=MAX_INNER_BATCH_COUNT, description="messages per request at most")
     timeout: Seconds = Field("60s", gt=0, validate_default=True, description="timeout of a message, with all attempts")
     tls_ca: str | None = Field(None, description=TLS_CA)

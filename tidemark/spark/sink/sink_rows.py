@@ -12,7 +12,9 @@ from pyspark.sql.types import ArrayType, BinaryType, DataType, MapType, StringTy
 from tidemark.client.producer.table_columns import ColumnNames
 from tidemark.errors import ArgumentIllegalError, PropertiesIllegalError, TopicIllegalError
 from tidemark.format.properties import KEYS, TAGS, UNIQ_KEY, require_writable
+from tidemark.spark.columns import KAFKA_SCHEMA
 
+PARTITION = "partition"  # queue ids of rows with Kafka's columns
 SLICE_ROWS = 16_384
 SLICE_BYTES = 16 << 20  # total size of the bodies
 _NO_KEY = "^$|[\x00-\x20\x7f]"
@@ -28,23 +30,28 @@ _COLUMNS: dict[str, tuple[DataType, ...]] = {
     "keys": (_TEXTS,),
     "properties": (MapType(StringType(), StringType()),),
 }
+_KAFKA_COLUMNS: dict[str, tuple[DataType, ...]] = {field.name: (field.dataType,) for field in KAFKA_SCHEMA} | {
+    "key": (BinaryType(), StringType()),
+    "value": (BinaryType(), StringType()),
+}
 NAMES = ColumnNames("body", "tag", "key", "unique_key", "properties")
 
 
-def require_sink_schema(schema: StructType, topic: str | None) -> None:
+def require_sink_schema(schema: StructType, topic: str | None, *, kafka_columns: bool = False) -> None:
     """Raise ArgumentIllegalError for an unknown or missing column, or one of a wrong type."""
+    columns, body = (_KAFKA_COLUMNS, "value") if kafka_columns else (_COLUMNS, "body")
     types = {field.name: field.dataType for field in schema}
     for name, kind in types.items():
-        if name not in _COLUMNS:
+        if name not in columns:
             raise ArgumentIllegalError(
-                f"there is no column {name}; columns: {', '.join(_COLUMNS)}. To send rows as JSON: "
-                "select(to_json(struct('*')).alias('body'))"
+                f"there is no column {name}; columns: {', '.join(columns)}. To send rows as JSON: "
+                f"select(to_json(struct('*')).alias('{body}'))"
             )
-        if not any(_is_kind(kind, wanted) for wanted in _COLUMNS[name]):
-            wanted_names = " or ".join(wanted.simpleString() for wanted in _COLUMNS[name])
+        if not any(_is_kind(kind, wanted) for wanted in columns[name]):
+            wanted_names = " or ".join(wanted.simpleString() for wanted in columns[name])
             raise ArgumentIllegalError(f"column {name} must have type {wanted_names}, not {kind.simpleString()}")
-    if "body" not in types:
-        raise ArgumentIllegalError("the column body is missing")
+    if body not in types:
+        raise ArgumentIllegalError(f"the column {body} is missing")
     if topic is None and "topic" not in types:
         raise ArgumentIllegalError("set the option topic or add a column topic", argument="topic")
     if {"key", "keys"} <= types.keys():
@@ -87,6 +94,16 @@ def by_topic(table: pa.Table, topic: str | None) -> Iterator[tuple[str, pa.Table
         if name is None:
             raise TopicIllegalError("a row has a null topic")
         yield name, table.filter(pc.equal(topics, name))
+
+
+def by_partition(table: pa.Table) -> Iterator[tuple[int | None, pa.Table]]:
+    """Yield the rows by the queue id that they name, None for any, in order of first occurrence."""
+    if PARTITION not in table.column_names:
+        yield None, table
+        return
+    partitions = table.column(PARTITION)
+    for queue_id in pc.unique(partitions).to_pylist():
+        yield queue_id, table.filter(pc.is_null(partitions) if queue_id is None else pc.equal(partitions, queue_id))
 
 
 def message_table(table: pa.Table, unique_keys: pa.Array) -> tuple[pa.Table, bool]:

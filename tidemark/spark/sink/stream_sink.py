@@ -22,7 +22,7 @@ class StreamSink(DataSourceStreamArrowWriter):
     """Sink of one streaming query over all its restarts."""
 
     def __init__(self, options: SinkOptions, schema: StructType) -> None:
-        require_sink_schema(schema, options.topic)
+        require_sink_schema(schema, options.topic, kafka_columns=options.kafka_columns)
         if not options.url:
             raise ArgumentIllegalError("option url: required for a stream, to look up messages sent before a restart")
         if options.run_id is not None:

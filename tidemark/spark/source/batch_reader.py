@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, cast
 
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
+from tidemark.spark.source.kafka_rows import KAFKA_NAMES
 from tidemark.spark.source.keyed_ranges import with_places
 from tidemark.spark.source.open_log import open_log
-from tidemark.spark.source.pruning import Wanted
+from tidemark.spark.source.pruning import OWN_NAMES, Wanted
 from tidemark.spark.source.read_task import read_ranges
 from tidemark.spark.source.resolve import Resolver
 from tidemark.spark.source.source_options import SourceOptions
@@ -41,7 +42,8 @@ class BatchReader(DataSourceReader):
 
     def _narrow(self, filters: list[Filter]) -> list[Filter]:
         if self._options.push_filters:
-            self._wanted = self._wanted.and_filters(filters)
+            names = KAFKA_NAMES if self._options.kafka_columns else OWN_NAMES
+            self._wanted = self._wanted.and_filters(filters, names)
         return filters
 
     def partitions(self) -> list[InputPartition]:

@@ -5,7 +5,7 @@ Spark evaluates every filter again, so this need not be exact; it must only neve
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from tidemark.spark.source.ranges import QueueRange
 
 _MOST = 1 << 63
+OWN_NAMES = {name: name for name in ("topic", "queue_id", "queue_offset", "store_timestamp", "tag")}
 
 
 @dataclass(frozen=True)
@@ -52,14 +53,17 @@ class Wanted:
     store_ms: IntegerRange = IntegerRange()
     tags: frozenset[str] | None = None
 
-    def and_filters(self, filters: Iterable[Filter]) -> Wanted:
-        """Restrict further by all of *filters*; unknown kinds of filters are left to Spark."""
+    def and_filters(self, filters: Iterable[Filter], names: Mapping[str, str] = OWN_NAMES) -> Wanted:
+        """Restrict further by all of *filters*; unknown kinds of filters are left to Spark.
+
+        names  names of the message's columns by the names in the filters
+        """
         wanted = self
         for one in filters:
-            column, value = ".".join(getattr(one, "attribute", ())), getattr(one, "value", None)
+            column, value = names.get(".".join(getattr(one, "attribute", ()))), getattr(one, "value", None)
             if isinstance(value, tuple | list):  # IN: a null matches nothing
                 value = [item for item in value if item is not None]
-            if column in _NARROW and value is not None:
+            if column is not None and value is not None:
                 wanted = _NARROW[column](wanted, type(one).__name__, value)
         return wanted
 

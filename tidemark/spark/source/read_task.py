@@ -16,6 +16,7 @@ from tidemark.errors import (
     QueueIllegalError,
     TopicNotFoundError,
 )
+from tidemark.spark.source.kafka_rows import KafkaRows
 from tidemark.spark.source.log import Log, MessagePage
 from tidemark.spark.source.open_log import open_log
 from tidemark.spark.source.rows import Rows, carrying
@@ -40,7 +41,11 @@ def read_ranges(
     Raises an OffsetError for deleted messages with failOnDataLoss, a CorruptMessageError with failOnCorruption, and
     errors of `Rows.batch`.
     """
-    rows = Rows(schema, options.body_schema, fail_fast=options.mode == "FAILFAST")
+    rows: Rows | KafkaRows = (
+        KafkaRows(schema)
+        if options.kafka_columns
+        else Rows(schema, options.body_schema, fail_fast=options.mode == "FAILFAST")
+    )
     needed = rows.message_columns if options.key is None else rows.message_columns | {"keys"}
     log = open_log(options, needed)
     try:

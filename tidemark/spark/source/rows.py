@@ -27,13 +27,13 @@ class Rows:
     """
 
     def __init__(self, schema: StructType, body_schema: StructType | None = None, *, fail_fast: bool = False) -> None:
-        self._schema = _arrow_schema(schema)
+        self._schema = arrow_schema(schema)
         self._fail_fast = fail_fast
         self._bodies: JsonBodies | None = None
         of_body = set(schema.names) - _OF_MESSAGES
         if body_schema is not None and of_body:
             every = CORRUPT_RECORD in of_body
-            fields = [field for field in _arrow_schema(body_schema) if every or field.name in of_body]
+            fields = [field for field in arrow_schema(body_schema) if every or field.name in of_body]
             self._bodies = JsonBodies([field for field in fields if field.name != CORRUPT_RECORD])
 
     @property
@@ -72,7 +72,7 @@ class Rows:
         return columns
 
 
-def _arrow_schema(schema: StructType) -> pa.Schema:
+def arrow_schema(schema: StructType) -> pa.Schema:
     """Return the Arrow schema with times in UTC; older versions of Spark support only UTC."""
     given: dict[str, Any] = {"timezone": "UTC"} if "timezone" in inspect.signature(to_arrow_schema).parameters else {}
     return to_arrow_schema(schema, **given)
@@ -84,9 +84,14 @@ def _column(field: pa.Field, queue: TopicQueue, messages: pa.RecordBatch) -> pa.
     if field.name == "queue_id":
         return pa.repeat(pa.scalar(queue.queue_id, pa.int32()), messages.num_rows)
     if field.name in _TIMES:
-        return pc.multiply(messages.column(_TIMES[field.name]), 1000).view(field.type)
+        return as_times(messages.column(_TIMES[field.name]), field.type)
     column = messages.column(field.name)
     return column if column.type == field.type else column.cast(field.type)
+
+
+def as_times(epoch_ms: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Return milliseconds since the epoch as timestamps of *kind*, in microseconds."""
+    return pc.multiply(epoch_ms, 1000).view(kind)
 
 
 def carrying(messages: pa.RecordBatch, key: str) -> pa.RecordBatch:

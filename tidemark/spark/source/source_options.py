@@ -6,14 +6,14 @@ import difflib
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ByteSize, ConfigDict, Field, ValidationError, model_validator
 from pydantic.alias_generators import to_camel
 
 from tidemark.errors import ArgumentIllegalError
 from tidemark.format.tags import parse_tag_expression
-from tidemark.spark.columns import parse_body_schema
+from tidemark.spark.columns import all_columns, kafka_columns, parse_body_schema
 from tidemark.spark.option_values import (
     EARLIEST,
     LATEST,
@@ -25,6 +25,9 @@ from tidemark.spark.option_values import (
     parse_times,
 )
 from tidemark.tls.credentials import Credentials
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
 
 M = TypeVar("M", bound="Options")
 _Offsets = Annotated[Any, BeforeValidator(parse_offsets)]
@@ -125,6 +128,10 @@ class SourceOptions(Options):
         description="for another body: nulls, and its text in bodySchema's column `_corrupt_record string`; "
         "`FAILFAST` fails the query",
     )
+    kafka_columns: bool = Field(
+        False, description="[the columns of Spark's Kafka source](#kafkas-columns) instead; not with bodySchema"
+    )
+    include_headers: bool = Field(False, description="with kafkaColumns: also the column `headers`")
     push_filters: bool = Field(
         False,
         description="batch: the query's [filters](#read) skip other messages",
@@ -167,10 +174,21 @@ class SourceOptions(Options):
             raise ValueError("set exactly one of subscribe, subscribePattern and assign")
         if self.subscribe is not None and not self.topics:
             raise ValueError("subscribe must name at least one topic")
+        if self.kafka_columns and self.body_schema is not None:
+            raise ValueError("set only one of kafkaColumns and bodySchema; from_json(value) parses Kafka's column")
+        if self.include_headers and not self.kafka_columns:
+            raise ValueError("includeHeaders requires kafkaColumns=true; otherwise use the column properties")
         least, most = self.min_offsets_per_trigger, self.max_offsets_per_trigger
         if least is not None and most is not None and least > most:
             raise ValueError(f"minOffsetsPerTrigger is {least}, but maxOffsetsPerTrigger is {most}")
         return self
+
+    @property
+    def columns(self) -> StructType:
+        """Columns that are read without `.schema(...)`."""
+        if self.kafka_columns:
+            return kafka_columns(include_headers=self.include_headers)
+        return all_columns(self.body_schema)
 
     @property
     def topics(self) -> list[str]:

@@ -29,6 +29,7 @@ from pyspark.sql.datasource import (
 
 from tests.unit.spark.fake_log import FakeLog, FakeMessage, run_of
 from tidemark.client.received_message import TopicQueue
+from tidemark.spark.source.kafka_rows import KAFKA_NAMES
 from tidemark.spark.source.pruning import Wanted
 from tidemark.spark.source.ranges import QueueRange
 
@@ -368,3 +369,12 @@ def test_null_in_an_in_list_matches_nothing(one: Filter, offsets: tuple[int, int
     found = left(one)
     assert found is not None
     assert found[0] <= offsets[0] < offsets[1] <= found[1]
+
+
+def test_filters_on_kafkas_columns_restrict_the_messages_columns() -> None:
+    """Without kafkaColumns the same names can be fields of JSON bodies, which restrict nothing."""
+    filters = [EqualTo(("partition",), 0), GreaterThan(("offset",), 12), LessThan(("timestamp",), at(_FIRST_MS + 5))]
+    own = [EqualTo(("queue_id",), 0), GreaterThan(("queue_offset",), 12)]
+    of_time = LessThan(("store_timestamp",), at(_FIRST_MS + 5))
+    assert Wanted().and_filters(filters, KAFKA_NAMES) == Wanted().and_filters([*own, of_time]) != Wanted()
+    assert Wanted().and_filters(filters) == Wanted()

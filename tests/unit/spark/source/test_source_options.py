@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from pyspark.sql.types import IntegerType, StructField, StructType
 
 from tidemark.errors import ArgumentIllegalError
+from tidemark.spark.columns import KAFKA_SCHEMA
 from tidemark.spark.option_values import End
 from tidemark.spark.source.source_options import SourceOptions, read_options
 
@@ -42,6 +43,8 @@ _EXAMPLES: dict[str, tuple[str, str, Any]] = {  # option → its field, a text, 
     "keyLookupLimit": ("key_lookup_limit", "0", 0),
     "bodySchema": ("body_schema", "a int", StructType([StructField("a", IntegerType())])),
     "mode": ("mode", "failfast", "FAILFAST"),
+    "kafkaColumns": ("kafka_columns", "true", True),
+    "includeHeaders": ("include_headers", "true", True),
     "pushFilters": ("push_filters", "true", True),
     "clockSlack": ("clock_slack", "10s", 10),
     "minPartitions": ("min_partitions", "8", 8),
@@ -61,7 +64,8 @@ def _around(name: str) -> dict[str, str]:
         del around["subscribe"]
     if name == "url":
         del around["path"]
-    return around | ({"url": "http://query:8080"} if name == "commitGroup" else {})
+    needed = {"commitGroup": {"url": "http://query:8080"}, "includeHeaders": {"kafkaColumns": "true"}}
+    return around | needed.get(name, {})
 
 
 def options(**given: str) -> SourceOptions:
@@ -258,6 +262,14 @@ def test_a_trigger_minimum_above_its_maximum_is_refused() -> None:
     assert "minOffsetsPerTrigger" in message
     assert "maxOffsetsPerTrigger" in message
     assert options(minOffsetsPerTrigger="10", maxOffsetsPerTrigger="10").min_offsets_per_trigger == 10
+
+
+def test_kafkas_columns_exclude_those_of_bodies_and_are_needed_for_headers() -> None:
+    """The error names the alternative."""
+    assert "from_json(value)" in refusal(kafkaColumns="true", bodySchema="a int").message
+    assert "includeHeaders requires kafkaColumns=true" in refusal(includeHeaders="true").message
+    assert "headers" not in options(kafkaColumns="true").columns.names
+    assert options(kafkaColumns="true", includeHeaders="true").columns == KAFKA_SCHEMA
 
 
 @pytest.mark.parametrize("text", ["", " ", ",", " , "])
