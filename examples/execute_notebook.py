@@ -19,7 +19,7 @@ from jupyter_client.manager import AsyncKernelManager
 from nbclient import NotebookClient
 from nbclient.exceptions import CellControlSignal, DeadKernelError
 
-CELL_TIMEOUT_S = 120
+CELL_TIMEOUT_S = 600  # a cell that starts Spark takes minutes on a busy machine
 
 
 class ThisPython(KernelSpecManager):

@@ -13,7 +13,7 @@ from tidemark.local.local_stack import LocalStack
 
 FOLDER = Path(__file__).resolve().parent
 NOTEBOOKS = FOLDER / "notebooks"
-TIMEOUT_S = 240
+TIMEOUT_S = 900
 
 
 class Example(NamedTuple):

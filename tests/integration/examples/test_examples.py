@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from examples.run import EXAMPLES, FOLDER, NOTEBOOKS, Example, run_example
+from examples.run import EXAMPLES, FOLDER, NOTEBOOKS, TIMEOUT_S, Example, run_example
 from tidemark.local.local_stack import LocalStack
 
 pytestmark = [pytest.mark.integration, pytest.mark.spark, pytest.mark.slow]
 
 
+@pytest.mark.timeout(TIMEOUT_S + 300)  # and the start of the services
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name)
 def test_the_example_succeeds(example: Example, stack: LocalStack, tmp_path: Path) -> None:
     """Each checks its own result, and leaves no file in its working directory."""
