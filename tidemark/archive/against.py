@@ -14,8 +14,9 @@ from tidemark.archive.manifest import ArchiveManifest
 from tidemark.archive.messages import archived_messages, stored_messages
 from tidemark.archive.options import ArchiveSource
 from tidemark.archive.plan import OffsetRange, bounds_now
+from tidemark.archive.progress import Progress, no_progress
 from tidemark.archive.session import own_settings
-from tidemark.archive.spark_job import Progress, step
+from tidemark.archive.spark_job import step
 from tidemark.archive.verify import ArchiveFault
 from tidemark.errors import QueueIllegalError, TopicNotFoundError
 from tidemark.read.store_reader import StoreReader
@@ -38,7 +39,7 @@ def compare_with_store(
     manifest: ArchiveManifest,
     source: ArchiveSource,
     *,
-    on_progress: Progress = lambda step, done, total: None,
+    on_progress: Progress = no_progress,
 ) -> Compared:
     """Compare counts, offsets and content hashes of store and archive by topic, day and queue.
 
@@ -48,14 +49,15 @@ def compare_with_store(
     source = ArchiveSource(source.root.absolute(), None if source.state is None else source.state.absolute())
     stretches, findings = _still_there(source, manifest)
     archived_offsets = sum(queue.next - queue.first for queue in manifest.queues)
-    gone = archived_offsets - sum(one.next - one.first for one in stretches)
+    count = sum(one.next - one.first for one in stretches)
+    gone = archived_offsets - count
     if not stretches:
         return Compared(findings, 0, gone)
     own = own_settings(session)
     tasks = own.sparkContext.defaultParallelism
-    with step(own, "reading the store", on_progress):
+    with step(own, "reading the store", on_progress, messages=count):
         stored = digest(stored_messages(own, source, stretches, tasks=tasks))
-    with step(own, "reading the archive", on_progress):
+    with step(own, "reading the archive", on_progress, messages=manifest.rows):
         names = [str(Path(file.path).relative_to(DATA)) for file in manifest.files]
         archived = digest(_within(own, archived_messages(own, folder / DATA, names), stretches)) if names else {}
     for group, text in differences(stored, archived):

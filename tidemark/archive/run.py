@@ -25,6 +25,7 @@ from tidemark.archive.manifest import (
 )
 from tidemark.archive.options import ArchiveOptions, ArchiveSource
 from tidemark.archive.plan import OffsetRange, Plan, make_plan
+from tidemark.archive.progress import Progress, StepProgress, no_progress
 from tidemark.errors import ArchiveDiffersError, OffsetTooSmallError
 from tidemark.index.ledger import read_ledger
 from tidemark.read.store_reader import StoreReader
@@ -38,9 +39,10 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from tidemark.archive.digest import Digest, DigestKey
-    from tidemark.archive.spark_job import Progress
 
-_TASK_BYTES = 128 << 20  # bytes of the log that one task reads
+_TASK_BYTES = 128 << 20  # bytes of the log that one task reads at most
+_SHORT_TASK_BYTES = 8 << 20  # a small log is read by up to _TASKS_PER_CORE such tasks, for progress in small steps
+_TASKS_PER_CORE = 4
 _FIRST_DIFFERENCES = 5
 NewSession = Callable[[], AbstractContextManager["SparkSession"]]
 
@@ -60,7 +62,7 @@ def run_archive(
     options: ArchiveOptions,
     new_session: NewSession,
     *,
-    on_progress: Progress = lambda step, done, total: None,
+    on_progress: Progress = no_progress,
 ) -> Archived:
     """Archive the messages that the store has and *folder* does not. Spark is started only if there are any.
 
@@ -86,6 +88,8 @@ def run_archive(
             return Archived(manifest, [], [], removed)
         run = _Run(source, folder, options, store, plan, on_progress)
         try:
+            if plan.stretches:
+                on_progress(StepProgress("starting Spark"))
             with new_session() if plan.stretches else nullcontext() as session:
                 digests: Mapping[DigestKey, Digest] = {} if session is None else run.write(session)
             files = publish(folder, run.staging, run.files, storage)
@@ -122,13 +126,14 @@ class _Run:
         from tidemark.archive.left_out import find_left_out, require_none
         from tidemark.archive.messages import archived_messages, stored_messages
         from tidemark.archive.session import own_settings
-        from tidemark.archive.spark_job import step
+        from tidemark.archive.spark_job import WrittenFiles, step
         from tidemark.archive.write import WRITTEN, write_parts
 
         own, stretches = own_settings(session), self._plan.stretches
-        tasks = max(own.sparkContext.defaultParallelism, -(-(self._plan.end - self._plan.start) // _TASK_BYTES))
+        tasks = read_tasks(self._plan.end - self._plan.start, own.sparkContext.defaultParallelism)
+        count = sum(one.next - one.first for one in stretches)
         messages = stored_messages(own, self._source, stretches, tasks=tasks)
-        with step(own, "reading", self._on_progress):
+        with step(own, "reading", self._on_progress, messages=count):
             stored = digest(messages)
             self.left_out = find_left_out(own, self._source, self._store, stretches, stored, tasks=tasks)
         if self._options.fail_on_corruption:
@@ -136,16 +141,29 @@ class _Run:
         layout = lay_out(stored, file_bytes=self._options.file_bytes)
         if not layout.parts:
             return stored
-        with step(own, "writing", self._on_progress):
-            task = write_parts(self.staging, f"part-{self._name}", row_group_bytes=self._options.row_group_bytes)
+        count = sum(one.rows for one in stored.values())
+        files = WrittenFiles(own)
+        with step(own, "writing", self._on_progress, messages=count, written=files):
+            task = write_parts(
+                self.staging,
+                f"part-{self._name}",
+                row_group_bytes=self._options.row_group_bytes,
+                on_file=files.add,
+            )
             written = with_part(own, messages, layout).mapInArrow(task, WRITTEN).toArrow()
         self.files = sorted(
             map(ArchivedFile.model_validate_json, written["file"].to_pylist()), key=lambda one: one.path
         )
-        with step(own, "verifying", self._on_progress):
+        with step(own, "verifying", self._on_progress, messages=count):
             archived = digest(archived_messages(own, self.staging, [file.path for file in self.files]))
         require_same(stored, archived)
         return stored
+
+
+def read_tasks(log_bytes: int, cores: int) -> int:
+    """Return the number of tasks that read this many bytes of the log."""
+    short = min(_TASKS_PER_CORE * cores, -(-log_bytes // _SHORT_TASK_BYTES))
+    return max(cores, short, -(-log_bytes // _TASK_BYTES))
 
 
 def require_same(stored: Mapping[DigestKey, Digest], archived: Mapping[DigestKey, Digest]) -> None:

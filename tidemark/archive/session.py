@@ -8,7 +8,15 @@ import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkException
+from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
+
+from tidemark.archive.jvm_output import held_output
+from tidemark.archive.spark_job import first_line
+from tidemark.errors import UnavailableError
 
 _OPTIONS = {
     "spark.ui.enabled": "false",
@@ -25,7 +33,10 @@ _OF_SQL = {
 def spark_session(master: str, conf: Mapping[str, str]) -> Iterator[SparkSession]:
     """Provide a session on *master* with Spark's settings *conf*.
 
-    An active session of this process is used and not stopped.
+    An active session of this process is used and not stopped. The output of a new session's JVM is shown only if the
+    body fails, as by `held_output`.
+
+    Raises UnavailableError if Spark does not start.
     """
     running = SparkSession.getActiveSession()
     if running is not None:
@@ -36,15 +47,24 @@ def spark_session(master: str, conf: Mapping[str, str]) -> Iterator[SparkSession
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (package, os.environ.get("PYTHONPATH"))))
     if master.startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    builder = SparkSession.builder.appName("tidemark-archive").master(master)
-    for name, value in {**_OPTIONS, **conf}.items():
-        builder = builder.config(name, value)
-    session = builder.getOrCreate()
-    session.sparkContext.setLogLevel("ERROR")
+    settings = SparkConf().setAppName("tidemark-archive").setMaster(master).setAll([*{**_OPTIONS, **conf}.items()])
+    with held_output() as output:
+        session = _start(settings, output)
+        session.sparkContext.setLogLevel("ERROR")
+        try:
+            yield session
+        finally:
+            session.stop()
+
+
+def _start(settings: SparkConf, output: int) -> SparkSession:
+    """Start a session. output: file descriptor for a new JVM; an earlier session's JVM is used again."""
+    streams = {"stdout": output, "stderr": output}
     try:
-        yield session
-    finally:
-        session.stop()
+        gateway = SparkContext._gateway or launch_gateway(settings, streams)  # type: ignore[no-untyped-call]
+        return SparkSession(SparkContext(conf=settings, gateway=gateway))
+    except (PySparkException, Py4JJavaError) as error:
+        raise UnavailableError(f"Spark did not start: {first_line(error)}") from error
 
 
 def own_settings(session: SparkSession) -> SparkSession:

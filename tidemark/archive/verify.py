@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from tidemark.archive.folder import part_files
 from tidemark.archive.manifest import ArchivedFile, ArchiveManifest, LeftOut, load_manifest
 from tidemark.archive.parquet_file import BOUNDED, manifest_bounds
+from tidemark.archive.progress import Progress, StepProgress, no_progress
 from tidemark.backup.copy import hash_file
 
 _ROWS_AT_ONCE = 1 << 20
-Progress = Callable[[int, int], None]  # (bytes done, bytes in all)
 
 
 class ArchiveFault(NamedTuple):
@@ -42,7 +42,7 @@ class ArchiveVerification(NamedTuple):
     rows: int
 
 
-def verify_archive(folder: Path, *, on_progress: Progress = lambda done, total: None) -> ArchiveVerification:
+def verify_archive(folder: Path, *, on_progress: Progress = no_progress) -> ArchiveVerification:
     """Read and check every file of the archive in *folder*.
 
     Raises FileNotFoundError if there is no archive, CorruptStoreError if its manifest is damaged.
@@ -50,19 +50,15 @@ def verify_archive(folder: Path, *, on_progress: Progress = lambda done, total: 
     manifest = load_manifest(folder)
     findings: list[ArchiveFault] = []
     rows: dict[tuple[str, int], int] = {}
-    done = 0
-
-    def advance(count: int) -> None:
-        nonlocal done
-        done += count
-        on_progress(done, manifest.size)
-
-    for file in manifest.files:
-        flaw = _flaw_of_bytes(folder, file, advance)
+    begin = StepProgress("verifying", total=len(manifest.files), all_messages=manifest.rows)
+    on_progress(begin)
+    for number, file in enumerate(manifest.files, start=1):
+        flaw = _flaw_of_bytes(folder, file)
         if flaw is None:
             findings += _read(folder, file, rows)
         else:
             findings.append(flaw)
+        on_progress(begin._replace(done=number, files=number, messages=sum(rows.values())))
     if not findings:  # faulty files would make the counts wrong
         findings += _miscounted(manifest, rows)
     named = {file.path for file in manifest.files}
@@ -75,7 +71,7 @@ def verify_archive(folder: Path, *, on_progress: Progress = lambda done, total: 
     return ArchiveVerification(manifest, findings, sum(rows.values()))
 
 
-def _flaw_of_bytes(folder: Path, file: ArchivedFile, advance: Callable[[int], None]) -> ArchiveFault | None:
+def _flaw_of_bytes(folder: Path, file: ArchivedFile) -> ArchiveFault | None:
     path = folder / file.path
     try:
         size = path.stat().st_size
@@ -83,7 +79,7 @@ def _flaw_of_bytes(folder: Path, file: ArchivedFile, advance: Callable[[int], No
         return ArchiveFault("FILE_MISSING", "the file does not exist", file.path, file.topic)
     if size != file.size:
         return ArchiveFault("FILE_SIZE", f"the file has {size} bytes, expected {file.size}", file.path, file.topic)
-    if hash_file(path, advance=advance) != file.sha256:
+    if hash_file(path, advance=lambda count: None) != file.sha256:
         return ArchiveFault("HASH", "the file's SHA-256 differs from the manifest", file.path, file.topic)
     return None
 

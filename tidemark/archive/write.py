@@ -26,13 +26,18 @@ def partition_folder(topic: str, day: str) -> str:
     return f"topic={quote(topic, safe='-_')}/day={day}"
 
 
-def write_parts(root: Path, prefix: str, *, row_group_bytes: int) -> Task:
-    """Return a function for mapInArrow of rows sorted by `part`; it writes files below *root* named *prefix*-…."""
+def write_parts(
+    root: Path, prefix: str, *, row_group_bytes: int, on_file: Callable[[int], None] = lambda messages: None
+) -> Task:
+    """Return a function for mapInArrow of rows sorted by `part`; it writes files below *root* named *prefix*-….
+
+    on_file  called in the task with the number of messages of each complete file
+    """
 
     def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa
 
-        parts = _Parts(root, prefix, row_group_bytes)
+        parts = _Parts(root, prefix, row_group_bytes, on_file)
         try:
             for batch in batches:
                 for rows in _runs(batch):
@@ -52,8 +57,9 @@ def write_parts(root: Path, prefix: str, *, row_group_bytes: int) -> Task:
 class _Parts:
     """Writer of consecutive files, of which at most one is open."""
 
-    def __init__(self, root: Path, prefix: str, row_group_bytes: int) -> None:
+    def __init__(self, root: Path, prefix: str, row_group_bytes: int, on_file: Callable[[int], None]) -> None:
         self._root, self._prefix, self._row_group_bytes = root, prefix, row_group_bytes
+        self._on_file = on_file
         self._part: int | None = None
         self._file: ParquetFile | None = None
 
@@ -84,6 +90,7 @@ class _Parts:
         if self._file is not None:
             written = self._file.finish(self._root)
             self._file = None
+            self._on_file(written.rows)
             yield pa.RecordBatch.from_pydict({"file": pa.array([written.model_dump_json().encode()], pa.binary())})
 
     def abandon(self) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from tidemark.archive.options import ArchiveOptions, ArchiveSource
+from tidemark.archive.progress import StepProgress
 from tidemark.archive.run import run_archive
 from tidemark.archive.session import spark_session
 from tidemark.store.storage import DiskStorage
@@ -25,8 +26,8 @@ def main() -> None:
     if step == "rename":
         _kill_before_rename(at)
 
-    def on_progress(name: str, done: int, total: int) -> None:
-        if name == step and total == 0:  # the step begins
+    def on_progress(progress: StepProgress) -> None:
+        if progress.step == step and progress.total == 0:  # the step begins
             threading.Timer(at / 1000, _die).start()
 
     run_archive(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import zlib
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,6 +13,7 @@ from pyspark.sql import SparkSession
 from tests.built_store import BuiltStore
 from tests.integration.spark.conftest import spark
 from tidemark.archive.options import ArchiveOptions, ArchiveSource
+from tidemark.archive.progress import Progress, no_progress
 from tidemark.archive.run import Archived, run_archive
 
 __all__ = ["spark"]
@@ -29,15 +29,14 @@ class Case(NamedTuple):
     folder: Path
     spark: SparkSession
 
-    def archive(self, on_progress: Callable[[str, int, int], None] | None = None, **options: Any) -> Archived:
+    def archive(self, on_progress: Progress = no_progress, **options: Any) -> Archived:
         """Run the archive once."""
-        report = on_progress or (lambda step, done, total: None)
         return run_archive(
             ArchiveSource(self.store.root),
             self.folder,
             ArchiveOptions(**options),
             lambda: contextlib.nullcontext(self.spark),
-            on_progress=report,
+            on_progress=on_progress,
         )
 
 

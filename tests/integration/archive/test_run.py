@@ -17,6 +17,7 @@ import pytest
 from tests.integration.archive.conftest import RETRY, Case, fill
 from tidemark.archive.folder import part_files
 from tidemark.archive.manifest import EXPIRED, NOT_STORED, ArchivedFile, load_manifest
+from tidemark.archive.progress import Progress, StepProgress
 from tidemark.archive.verify import verify_archive
 from tidemark.client import Consumer, TopicQueue
 from tidemark.errors import (
@@ -181,9 +182,9 @@ def test_damaged_records_fail_a_run_or_are_excluded_and_listed(case: Case) -> No
     assert verify_archive(case.folder).findings == []
 
 
-def stop_at(wanted: str) -> Any:
-    def on_progress(step: str, done: int, total: int) -> None:
-        if step == wanted:
+def stop_at(wanted: str) -> Progress:
+    def on_progress(progress: StepProgress) -> None:
+        if progress.step == wanted:
             raise KeyboardInterrupt
 
     return on_progress
@@ -243,8 +244,8 @@ def rewrite(path: Path, change: str) -> None:
 def test_files_that_differ_from_the_store_are_reported_before_publication(case: Case, change: str) -> None:
     """A row is missing, or one value of one row differs."""
 
-    def tamper(step: str, done: int, total: int) -> None:
-        if step == "verifying" and total == 0:
+    def tamper(progress: StepProgress) -> None:
+        if progress.step == "verifying" and progress.total == 0:
             rewrite(next((case.folder / "staging").rglob("topic=orders/*/*.parquet")), change)
 
     with pytest.raises(ArchiveDiffersError, match="queue 0 of orders on 2023-11-1"):

@@ -14,6 +14,7 @@ import pytest
 
 from tests.unit.archive.written import archive_of
 from tidemark.archive.manifest import ArchiveManifest, LeftOut, save_manifest
+from tidemark.archive.progress import StepProgress
 from tidemark.archive.verify import verify_archive
 from tidemark.store.storage import DiskStorage
 
@@ -37,10 +38,12 @@ def manifest(tmp_path: Path) -> ArchiveManifest:
 
 def test_a_sound_archive_has_no_findings(tmp_path: Path, manifest: ArchiveManifest) -> None:
     """Every byte is read, and every row is counted."""
-    told: list[tuple[int, int]] = []
-    verified = verify_archive(tmp_path, on_progress=lambda done, total: told.append((done, total)))
+    told: list[StepProgress] = []
+    verified = verify_archive(tmp_path, on_progress=told.append)
     assert (verified.findings, verified.rows, verified.manifest) == ([], len(OFFSETS), manifest)
-    assert told[-1] == (manifest.size, manifest.size)
+    files, rows = len(manifest.files), len(OFFSETS)
+    assert told[0] == StepProgress("verifying", total=files, all_messages=rows)
+    assert told[-1] == StepProgress("verifying", files, files, rows, rows, files)
 
 
 def test_verifying_needs_no_spark() -> None:

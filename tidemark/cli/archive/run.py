@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tidemark.cli.archive.spark_options import LOCAL, ConfOption, MasterOption, job_progress, parse_conf
+from tidemark.cli.archive.progress import QuietOption, shown_progress
+from tidemark.cli.archive.spark_options import LOCAL, ConfOption, MasterOption, open_session, parse_conf
 from tidemark.cli.terminal.output import Output, OutputOption, print_json
 
 if TYPE_CHECKING:
@@ -56,6 +56,7 @@ def run(
     store_name: Annotated[
         str, typer.Option(help="Name of the store to record in the archive.", envvar="TIDEMARK_STORE_NAME")
     ] = "tidemark-0",
+    quiet: QuietOption = False,
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Archive topics as Parquet, by topic and day, while writer and pipeline run.
@@ -81,25 +82,18 @@ def run(
         file_bytes=file_mib * _MIB,
         row_group_bytes=row_group_mib * _MIB,
     )
-    with job_progress(quiet=output is Output.JSON) as progress:
+    with shown_progress(quiet=quiet or output is Output.JSON) as progress:
         archived = run_archive(
             ArchiveSource(directory, state),
             destination,
             options,
-            lambda: _session(master, settings),
+            lambda: open_session(master, settings),
             on_progress=progress,
         )
     if output is Output.JSON:
         print_json(_document(archived))
     else:
         _print_text(archived)
-
-
-def _session(master: str, settings: dict[str, str]) -> AbstractContextManager[Any]:
-    """Open a Spark session; Spark is imported only when there is work for it."""
-    from tidemark.archive.session import spark_session
-
-    return spark_session(master, settings)
 
 
 def _document(archived: Archived) -> dict[str, object]:

@@ -1,22 +1,20 @@
-"""Options of verbs that run Spark, and the progress bar of their jobs."""
+"""Options of verbs that run Spark, and their session."""
 
 from __future__ import annotations
 
-import contextlib
-import sys
-from collections.abc import Callable, Iterator
-from typing import Annotated
+from contextlib import AbstractContextManager
+from typing import Annotated, Any
 
 import typer
 
 from tidemark.errors import ArgumentIllegalError
+from tidemark.local.java import require_java
 
 MasterOption = Annotated[str, typer.Option(help="Spark master: local, or a cluster that also has access to DIR.")]
 ConfOption = Annotated[
     list[str] | None, typer.Option("--conf", metavar="KEY=VALUE", help="Set a Spark property. Repeatable.")
 ]
 LOCAL = "local[*]"
-JobProgress = Callable[[str, int, int], None]
 
 
 def parse_conf(given: list[str] | None) -> dict[str, str]:
@@ -28,20 +26,12 @@ def parse_conf(given: list[str] | None) -> dict[str, str]:
     return {name: value for name, _, value in pairs}
 
 
-@contextlib.contextmanager
-def job_progress(*, quiet: bool) -> Iterator[JobProgress]:
-    """Show a bar of the current step's Spark tasks on standard error. No bar if quiet, or without a terminal."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+def open_session(master: str, settings: dict[str, str]) -> AbstractContextManager[Any]:
+    """Open a Spark session; Spark is imported only when there is work for it.
 
-    with Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        console=Console(stderr=True),
-        transient=True,
-        disable=quiet or not sys.stderr.isatty(),
-    ) as progress:
-        task = progress.add_task("planning", total=None)
-        yield lambda step, done, total: progress.update(task, description=step, completed=done, total=total or None)
+    Raises StoreContradictionError if no suitable Java is installed, UnavailableError if Spark does not start.
+    """
+    from tidemark.archive.session import spark_session
+
+    require_java()
+    return spark_session(master, settings)

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tidemark.cli.archive.spark_options import LOCAL, ConfOption, MasterOption, job_progress, parse_conf
+from tidemark.archive.progress import StepProgress
+from tidemark.cli.archive.progress import QuietOption, shown_progress
+from tidemark.cli.archive.spark_options import LOCAL, ConfOption, MasterOption, open_session, parse_conf
 from tidemark.cli.terminal.exit_status import ExitStatus
 from tidemark.cli.terminal.output import Output, OutputOption, print_json
 
 if TYPE_CHECKING:
     from tidemark.archive.against import Compared
     from tidemark.archive.manifest import ArchiveManifest
+    from tidemark.archive.options import ArchiveSource
+    from tidemark.archive.progress import Progress
     from tidemark.archive.verify import ArchiveFault, ArchiveVerification
 
 
@@ -30,6 +33,7 @@ def verify(
     ] = None,
     master: MasterOption = LOCAL,
     conf: ConfOption = None,
+    quiet: QuietOption = False,
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Check every file of an archive against its manifest; with --against, also every message against the store.
@@ -37,19 +41,16 @@ def verify(
     Without --against, Spark is not needed. Messages that the store has deleted since are counted and not compared. Exit
     status 1 if the archive is damaged or differs.
     """
+    from tidemark.archive.options import ArchiveSource
     from tidemark.archive.verify import verify_archive
-    from tidemark.cli.terminal.progress import byte_progress
 
     settings = parse_conf(conf)
-    quiet = output is Output.JSON or not sys.stderr.isatty()
-    with byte_progress(quiet=quiet) as progress:
-        task = progress.add_task("verifying", total=None)
-        verified = verify_archive(
-            archive, on_progress=lambda done, total: progress.update(task, completed=done, total=total)
-        )
     compared = None
-    if against is not None and not verified.findings:
-        compared = _compare(archive, verified.manifest, against, state, master, settings, quiet)
+    with shown_progress(quiet=quiet or output is Output.JSON) as progress:
+        verified = verify_archive(archive, on_progress=progress)
+        if against is not None and not verified.findings:
+            source = ArchiveSource(against, state)
+            compared = _compare(archive, verified.manifest, source, master, settings, progress)
     findings = verified.findings + ([] if compared is None else compared.findings)
     if output is Output.JSON:
         print_json(_document(verified, compared, findings))
@@ -61,18 +62,16 @@ def verify(
 def _compare(
     archive: Path,
     manifest: ArchiveManifest,
-    against: Path,
-    state: Path | None,
+    source: ArchiveSource,
     master: str,
     settings: dict[str, str],
-    quiet: bool,
+    progress: Progress,
 ) -> Compared:
     from tidemark.archive.against import compare_with_store
-    from tidemark.archive.options import ArchiveSource
-    from tidemark.archive.session import spark_session
 
-    with spark_session(master, settings) as session, job_progress(quiet=quiet) as progress:
-        return compare_with_store(session, archive, manifest, ArchiveSource(against, state), on_progress=progress)
+    progress(StepProgress("starting Spark"))
+    with open_session(master, settings) as session:
+        return compare_with_store(session, archive, manifest, source, on_progress=progress)
 
 
 def _document(
