@@ -17,7 +17,7 @@ _CLOSED = (BrokenPipeError, ConnectionResetError)
 def omit_tracebacks_of_closed_connections() -> None:
     """Make pyspark.daemon print other tracebacks only. No-op in a process that is no worker of its."""
     main = sys.modules["__main__"]
-    if getattr(main.__spec__, "name", None) == "pyspark.daemon":
+    if getattr(getattr(main, "__spec__", None), "name", None) == "pyspark.daemon":
         main.__dict__["traceback"] = SimpleNamespace(**vars(traceback) | {"print_exc": _print_exc})
 
 

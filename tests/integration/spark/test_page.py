@@ -1,61 +1,89 @@
-"""Every ```python block of docs/spark.md runs, in order, in one namespace."""
+"""The ```python blocks of docs/spark.md are one program, which runs as it stands."""
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
+import pyarrow.dataset as ds
 import pytest
-from pyspark.sql import DataFrame, SparkSession
 
 from tests.integration.examples.test_client_page import blocks
-from tidemark.client import Producer, Query
+from tidemark.client import Consumer
+from tidemark.client.received_message import ReceivedMessage
 from tidemark.local.local_stack import LocalStack
 
 PAGE = Path(__file__).parents[3] / "docs" / "spark.md"
+_TIMEOUT_S = 900
 
 
-def test_every_block_of_the_page_runs(
-    spark: SparkSession, stack: LocalStack, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """They run as typed, with the addresses and folders of this test's services, in an existing session."""
-    with Producer(stack.writer_address) as producer:
-        for number in range(20):
-            sent = producer.send("orders", f'{{"price": {number}}}', tag="books", key=f"k{number}")
-    with Query(stack.query_url) as query:
-        query.message(sent.offset_message_ids[0], wait_ms=10_000)
-    places_here = {
-        "http://127.0.0.1:8080": stack.query_url,
-        "127.0.0.1:8081": stack.writer_address,
-        '"data"': repr(str(stack.data)),
-        '"tables"': repr(str(tmp_path)),
-    }
-    names: dict[str, Any] = {"__name__": "__main__"}
-    first, *others = blocks(PAGE.read_text())
-    for there, here in places_here.items():
-        assert first[1].count(there) == 1, "the first block must name every place"
-        first = (first[0], first[1].replace(there, here))
-    try:
-        for line, text in (first, *others):
-            exec(compile("\n" * line + text, PAGE, "exec"), names)
-    finally:
-        spark.conf.unset("spark.sql.python.filterPushdown.enabled")
-    assert "1 task" in capsys.readouterr().out
-    copies = spark.read.format("tidemark").options(url=stack.query_url, subscribe="copies").load()
-    assert copies.count() == 1000
-    orders = spark.read.format("tidemark").options(url=stack.query_url, subscribe="orders").load()
-    assert stored(spark, tmp_path / "tail") == places(orders)
-    of_the_hour = orders.where(orders.store_timestamp.between(names["an_hour_ago"], names["now"]))
-    assert stored(spark, tmp_path / "hours") == stored(spark, tmp_path / "replay") == places(of_the_hour)
-    named = {(row.order_key, row.customer) for row in spark.table("named_orders").collect()}
-    assert named == {("k1", "Ada"), ("k2", "Grace")}
+@pytest.mark.timeout(_TIMEOUT_S)  # a whole program with ten queries, on any machine
+def test_the_page_is_a_program(stack: LocalStack, tmp_path: Path) -> None:
+    """It runs in a new process, in an activated environment, next to the store's folder `data`.
+
+    Its first block takes the addresses of the services from the environment.
+    """
+    began_ms = time.time_ns() // 1_000_000
+    (tmp_path / "data").symlink_to(stack.data)
+    shown = run(tmp_path, stack).replace(" ", "")
+    assert "1task\n" in shown  # of a filtered read
+    assert "|k2|{" in shown  # key and value of Kafka's columns
+    assert ("|Ada|" in shown, "|Grace|" in shown) == (True, True)  # from the joined table
+    assert len(messages("copies", stack)) == 1000
+    orders = messages("orders", stack)
+    of_the_page = places(one for one in orders if one.store_timestamp_ms >= began_ms)
+    assert len(of_the_page) == 20
+    assert stored(tmp_path / "tables" / "tail") == places(orders)
+    assert stored(tmp_path / "tables" / "hours") == stored(tmp_path / "tables" / "replay") >= of_the_page
 
 
-def stored(spark: SparkSession, folder: Path) -> list[tuple[int, int]]:
-    """Return the places of the messages that a block has written to *folder*."""
-    return places(spark.read.parquet(str(folder)))
+def run(folder: Path, stack: LocalStack) -> str:
+    """Run the page in *folder* and return its output; line numbers of errors are those of the page."""
+    program = ""
+    for line, text in blocks(PAGE.read_text()):
+        program += "\n" * (line - program.count("\n")) + text
+    (folder / "page.py").write_text(program)
+    done = subprocess.run(
+        [sys.executable, "page.py"],
+        cwd=folder,
+        env=os.environ
+        | {
+            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+            "SPARK_LOCAL_IP": "127.0.0.1",
+            "TIDEMARK_QUERY_URL": stack.query_url,
+            "TIDEMARK_WRITER_ADDRESS": stack.writer_address,
+        },
+        capture_output=True,
+        text=True,
+        timeout=_TIMEOUT_S,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-5000:]
+    assert "Traceback" not in done.stderr
+    return done.stdout
 
 
-def places(messages: DataFrame) -> list[tuple[int, int]]:
-    """Return the sorted (queue id, queue offset) of each."""
-    return sorted((row.queue_id, row.queue_offset) for row in messages.select("queue_id", "queue_offset").collect())
+def messages(topic: str, stack: LocalStack) -> list[ReceivedMessage]:
+    """Return the messages of *topic*."""
+    found = []
+    with Consumer(topic, url=stack.query_url) as consumer:
+        while polled := consumer.poll(timeout_s=0.5):
+            found += polled
+    return found
+
+
+def places(found: Iterable[ReceivedMessage]) -> set[tuple[int, int]]:
+    """Return (queue id, queue offset) of each message."""
+    return {(one.queue_id, one.queue_offset) for one in found}
+
+
+def stored(folder: Path) -> set[tuple[int, int]]:
+    """Return the places of the messages that a block has written to *folder*; each must be there once."""
+    rows = ds.dataset(folder, exclude_invalid_files=True).to_table(["queue_id", "queue_offset"])
+    found = list(zip(*(column.to_pylist() for column in rows.itercolumns()), strict=True))
+    assert len(found) == len(set(found))
+    return set(found)
