@@ -1,4 +1,4 @@
-"""What `tidemark archive` shows while it works, as its own process."""
+"""Progress of `tidemark archive`, which runs as a process of its own here."""
 
 from __future__ import annotations
 

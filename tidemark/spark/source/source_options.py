@@ -175,7 +175,7 @@ class SourceOptions(Options):
         if self.subscribe is not None and not self.topics:
             raise ValueError("subscribe must name at least one topic")
         if self.kafka_columns and self.body_schema is not None:
-            raise ValueError("set only one of kafkaColumns and bodySchema; from_json(value) parses Kafka's column")
+            raise ValueError("set only one of kafkaColumns and bodySchema; parse the column value with from_json")
         if self.include_headers and not self.kafka_columns:
             raise ValueError("includeHeaders requires kafkaColumns=true; otherwise use the column properties")
         least, most = self.min_offsets_per_trigger, self.max_offsets_per_trigger
