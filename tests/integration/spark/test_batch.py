@@ -261,7 +261,7 @@ def test_code_for_kafkas_source_runs(spark: SparkSession, mixed: Served, from_fi
     assert len(found) == len(own) == 40
     for row in own:
         kafka = found[row.queue_id, row.queue_offset]
-        assert (kafka.k, kafka.v, kafka.timestamp) == (row["keys"][0], row.body.decode(), row.store_timestamp)
+        assert (kafka.key, kafka.value, kafka.timestamp) == (row["keys"][0], row.body.decode(), row.store_timestamp)
         headers = {header.key: bytes(header.value).decode() for header in kafka.headers}
         assert headers == row.properties | {"TAGS": row.tag, "KEYS": " ".join(row["keys"])}
 
