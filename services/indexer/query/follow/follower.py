@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncGenerator, Callable, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from tidemark.errors import StoreError
 from tidemark.read.messages.body import BodyEncoding, BodyRoom
@@ -12,7 +12,6 @@ from tidemark.read.tag_filter import TagFilter
 from tidemark.status import status_of
 
 from ..pull.pull_response import skipped_json
-from ..pull.pull_spans import PullSpans
 from ..pull.pulled import AnswerLimits, Pulled
 from ..pull.queue_pull import QueuePull
 from ..pull.single_pull import Puller, Ready
@@ -23,6 +22,9 @@ from ..web.chunked_response import Pieces
 from .encodings import FORMS, FollowFormat
 from .page import Page
 from .positions import Position, positions_text
+
+if TYPE_CHECKING:
+    from ..pull.pull_spans import PullSpans  # imports OpenTelemetry
 
 _PAGE_MESSAGES = 4096
 
