@@ -13,7 +13,7 @@ import pytest
 
 from tests.integration.cli.conftest import Tidemark
 from tidemark.cli.terminal.exit_status import ExitStatus
-from tidemark.client import Consumer, Producer
+from tidemark.client import Producer, Query
 from tidemark.local.local_stack import LocalStack
 
 pytestmark = [pytest.mark.integration, pytest.mark.spark, pytest.mark.slow]
@@ -149,11 +149,10 @@ def test_a_closed_pipe_ends_an_idle_member(tidemark: Tidemark) -> None:
 def test_a_member_without_queues_says_so(tidemark: Tidemark) -> None:
     """Another member has the only queue."""
     tidemark.json("topic", "create", "held", "--queues", 1)
-    with Consumer("held", group="held", url=tidemark.query_url) as other:
-        other.poll(0)
-        with tidemark.start("consume", "held", "--group", "held", "--output", "raw") as member:
-            while member.poll() is None:
-                other.poll(0.1)
-            assert member.stderr is not None
-            assert b"this one got none" in member.stderr.read()
-    assert member.returncode == ExitStatus.OK
+    first = {"topics": ["held"], "member_id": "0", "session_timeout_ms": 60_000}  # the first in the order of ids
+    with Query(tidemark.query_url) as query:
+        query.post("/v1/groups/held/members", first)
+    with tidemark.start("consume", "held", "--group", "held", "--output", "raw") as member:
+        assert member.wait(60) == ExitStatus.OK
+        assert member.stderr is not None
+        assert b"this one got none" in member.stderr.read()

@@ -124,14 +124,14 @@ class PullAnswerer:
 
     def response(self, pulled: Pulled, body_format: BodyFormat, encoding: BodyEncoding) -> Response:
         """Return the whole response. Raises as `body`."""
-        body = self.body(pulled, body_format, encoding)
-        if body_format is BodyFormat.JSON:
-            body.pieces.append(b"\n")
+        body = self.body(pulled, body_format, encoding, json_end=b"\n")
         headers = {"Cache-Control": "no-store", "Vary": "Accept", **body.headers}
         return PiecesResponse(body.pieces, headers, body.media_type, self._state.answers)
 
-    def body(self, pulled: Pulled, body_format: BodyFormat, encoding: BodyEncoding) -> PullBody:
-        """Return the body of the answer.
+    def body(
+        self, pulled: Pulled, body_format: BodyFormat, encoding: BodyEncoding, *, json_end: bytes = b""
+    ) -> PullBody:
+        """Return the body of the answer. json_end: bytes after a JSON document.
 
         Raises:
             AnswerFullError: the decompressed bodies exceed query_max_body_bytes, and fewer messages may fit.
@@ -142,7 +142,7 @@ class PullAnswerer:
         room = BodyRoom(limit, keep_rest_stored=pulled.result.message_count <= 1 or pulled.limits.max_messages <= 1)
         match body_format:
             case BodyFormat.JSON:
-                pieces = self._json(pulled, _rows(pulled, encoding, b",", as_broker, room))
+                pieces = [*self._json(pulled, _rows(pulled, encoding, b",", as_broker, room)), json_end]
             case BodyFormat.NDJSON:
                 pieces = _rows(pulled, encoding, b"\n", as_broker, room)
             case BodyFormat.ARROW:
