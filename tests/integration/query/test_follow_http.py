@@ -324,6 +324,17 @@ def test_followers_count_as_waiting_requests(built: BuiltStore) -> None:
         assert "TIDEMARK_QUERY_MAX_WAITING_PER_CLIENT" in refusal.json()["detail"]
 
 
+def test_a_follower_that_has_read_everything_holds_no_bytes(built: BuiltStore) -> None:
+    """With a limit of one byte of unsent answers, any that it still counted would refuse the other request."""
+    with serve_query(built.root, query_max_untaken_bytes=1) as client, following(client, QUEUE, **TEXT) as answer:
+        lines = lines_of(answer)
+        for _ in range(10):
+            next(lines)
+        append(built, 10)
+        assert next(lines)["body"] == "m10"
+        assert client.get(QUEUE).status_code == 200
+
+
 def test_too_many_queues_are_refused(built: BuiltStore) -> None:
     with serve_query(built.root, query_max_follow_queues=1) as client:
         refusal = client.get(ALL, params={"follow": "true", "topic": "orders"})

@@ -7,11 +7,11 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from tidemark.errors import StoreError
-from tidemark.read.messages.body import BodyEncoding, BodyRoom
+from tidemark.read.messages.body import BodyEncoding
 from tidemark.read.tag_filter import TagFilter
 from tidemark.status import status_of
 
-from ..pull.pull_response import skipped_json
+from ..pull.pull_response import body_room, note_skipped, skipped_json
 from ..pull.pulled import AnswerLimits, Pulled
 from ..pull.queue_pull import QueuePull
 from ..pull.single_pull import Puller, Ready
@@ -125,6 +125,7 @@ class Follower:
             try:
                 while self._first:
                     yield self._sent(*self._first.pop(0))
+                self.release()
                 self._postpone_heartbeat()
                 async for pieces in self._rounds():
                     yield pieces
@@ -148,7 +149,8 @@ class Follower:
                 if not is_last:
                     unread.add(queue)
                 if pieces:
-                    yield pieces
+                    yield pieces  # continues when they are sent
+                    self.release()
                     self._postpone_heartbeat()
             if not unread and self._end_reason() is None:
                 await self._bell.wait(min(self._deadline, self._heartbeat_at) - time.monotonic())
@@ -172,7 +174,6 @@ class Follower:
 
     async def _read_and_encode(self, cursor: _Cursor) -> tuple[Pieces, bool]:
         """Return the pieces of the next messages of a queue, and whether it has no further ones."""
-        self.release()  # the piece before has been sent
         page = await self._read(cursor)
         return self._sent(cursor, page), page.is_last
 
@@ -212,14 +213,9 @@ class Follower:
             AnswerFullError: the decompressed bodies exceed query_max_body_bytes, and fewer messages may fit.
         """
         result, queue = pulled.result, cursor.queue
-        room = BodyRoom(
-            self._state.settings.query_max_body_bytes,
-            keep_rest_stored=result.message_count <= 1 or pulled.limits.max_messages <= 1,
-        )
+        room = body_room(self._state, pulled)
         rows = [row for part in result.parts for row in self._form.rows(queue, part, self._options.encoding, room)]
-        if result.skipped:
-            self._state.metrics.skipped.inc(sum(skip.message_count for skip in result.skipped))
-            self._state.lost_units.note(*queue, result.skipped)
+        note_skipped(self._state, queue, result.skipped)
         return Page(
             rows,
             [offset for part in result.parts for offset in part.messages["queue_offset"].tolist()]

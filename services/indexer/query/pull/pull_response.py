@@ -17,6 +17,7 @@ from tidemark.read.messages.message_json import message_json
 from tidemark.read.pull import PullResult, PullStatus
 from tidemark.read.records import Skipped
 
+from ..queue_allocation import Queue
 from ..schema.position import position_json
 from ..state.service_state import ServiceState
 from ..web.chunked_response import Pieces, PiecesResponse
@@ -101,6 +102,19 @@ def skipped_json(skipped: list[Skipped]) -> list[dict[str, Any]]:
     return [skip._asdict() for skip in skipped]
 
 
+def body_room(state: ServiceState, pulled: Pulled) -> BodyRoom:
+    """Return the limit on the decompressed bodies of a read. A single message that exceeds it stays compressed."""
+    is_single = pulled.result.message_count <= 1 or pulled.limits.max_messages <= 1
+    return BodyRoom(state.settings.query_max_body_bytes, keep_rest_stored=is_single)
+
+
+def note_skipped(state: ServiceState, queue: Queue, skipped: list[Skipped]) -> None:
+    """Count the messages that a read has skipped, and keep their places on record."""
+    if skipped:
+        state.metrics.skipped.inc(sum(skip.message_count for skip in skipped))
+        state.lost_units.note(*queue, skipped)
+
+
 class PullBody(NamedTuple):
     """The body of the answer to a pull from one queue."""
 
@@ -138,8 +152,7 @@ class PullAnswerer:
         """
         pieces: Pieces
         as_broker = pulled.limits.as_broker
-        limit = self._state.settings.query_max_body_bytes
-        room = BodyRoom(limit, keep_rest_stored=pulled.result.message_count <= 1 or pulled.limits.max_messages <= 1)
+        room = body_room(self._state, pulled)
         match body_format:
             case BodyFormat.JSON:
                 pieces = [*self._json(pulled, _rows(pulled, encoding, b",", as_broker, room)), json_end]
@@ -165,9 +178,7 @@ class PullAnswerer:
         if result.message_count:
             metrics.given.add(self._topic, result.message_count, size)
         metrics.body_bytes(format_label).inc(size)
-        if result.skipped:
-            metrics.skipped.inc(sum(skip.message_count for skip in result.skipped))
-            self._state.lost_units.note(self._topic, self._queue_id, result.skipped)
+        note_skipped(self._state, Queue(self._topic, self._queue_id), result.skipped)
 
     def _json(self, pulled: Pulled, rows: Pieces) -> Pieces:
         result = pulled.result

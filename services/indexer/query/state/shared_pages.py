@@ -45,7 +45,7 @@ class SharedPages(Generic[P]):
         except BaseException as error:
             del pages[key]
             made.set_exception(error if isinstance(error, Exception) else RuntimeError("the service stops"))
-            made.exception()  # read here, because nobody else may wait for it
+            made.exception()  # read here: there may be no other waiting coroutine
             raise
         made.set_result(page)
         if not page.is_last or page.size > _MOST_BYTES or len(pages) > _MOST_PAGES:
