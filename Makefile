@@ -1,7 +1,8 @@
 # Every command runs from .venv, which `make sync` builds from requirements.lock; any other target does so first when it has to.
 PYTHON ?= python3
 BIN := .venv/bin
-SYNCED := .venv/.synced
+RUNS := .venv/.runs# what the product and its demo need
+SYNCED := .venv/.synced# and the project's tools
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 CODE := tidemark pyspark_tidemark services tests benchmarks demo examples scripts
 CLIENTS := benchmarks/peers/python/requirements# the other Python clients of `make bench-peers`, in an environment of their own
@@ -15,10 +16,13 @@ help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
 
 sync: $(SYNCED)  ## make .venv from requirements.lock; get Java 17 where none fits
-$(SYNCED): requirements.lock proto/requirements.lock pyproject.toml | $(BIN)/python
-	scripts/java.sh
-	$(PIP) install --quiet --require-hashes -r requirements.lock
+$(SYNCED): $(RUNS) proto/requirements.lock
+	$(BIN)/python -m scripts.install all dev
 	$(PIP) install --quiet --require-hashes --no-deps --only-binary :all: --upgrade --target .venv/protoc -r proto/requirements.lock
+	touch $@
+$(RUNS): requirements.lock pyproject.toml | $(BIN)/python
+	scripts/java.sh
+	$(BIN)/python -m scripts.install all demo
 	$(PIP) install --quiet --no-build-isolation --no-deps -e .
 	$(BIN)/python -m scripts.warm
 	touch $@
@@ -134,7 +138,7 @@ up: ## start writer, indexer and query in containers
 down: ## stop them; the store's volumes stay
 	docker compose down
 
-demo: $(SYNCED)  ## 336,776 real flights through the real services, and back
+demo: $(RUNS)  ## 336,776 real flights through the real services, and back
 	$(BIN)/python -m demo
 examples: $(SYNCED)  ## each program of examples/, against services of its own
 	$(BIN)/python -m examples

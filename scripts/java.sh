@@ -17,8 +17,8 @@ if [ -n "${JAVA_HOME:-}" ]; then
     exit 1
 fi
 if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
-    apt-get update -qq
-    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends openjdk-17-jre-headless
+    apt-get update
+    DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends openjdk-17-jre-headless
     fits && exit 0
 fi
 cat >&2 <<'END'

@@ -10,8 +10,8 @@ fi
 if ! "$python" -c 'import ensurepip, venv' 2>/dev/null; then      # in Debian they are a separate package
     package="python$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')-venv"
     if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
-        apt-get update -qq
-        DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$package"
+        apt-get update
+        DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "$package"
     else
         echo "$python cannot create virtual environments: install venv and ensurepip (Debian: sudo apt-get install $package)" >&2
         exit 1

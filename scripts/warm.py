@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from services.writer.batch.record_encoder import warm_up as writing
@@ -26,13 +28,20 @@ def packing() -> None:
     list(pack_batches(MessageColumns(body), queues=1, max_count=1, max_bytes=1 << 20, unique_keys=UniqueKeys()))
 
 
+LOOPS: dict[str, Callable[[], None]] = {
+    "sending tables": packing,
+    "the writer": lambda: writing(bytes(IPV4_HOST_SIZE)),
+    "the pipeline": indexing,
+    "readers": reading,
+    "store check": checking,
+}
+
+
 def warm_all() -> None:
     """Call every loop once, with the types that services and clients use."""
-    packing()
-    writing(bytes(IPV4_HOST_SIZE))
-    indexing()
-    reading()
-    checking()
+    for user, warm in LOOPS.items():
+        print(f"compiling the loops of {user}", flush=True)
+        warm()
 
 
 if __name__ == "__main__":
