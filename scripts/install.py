@@ -8,6 +8,7 @@ output is printed.
 
 from __future__ import annotations
 
+import contextlib
 import re
 import subprocess
 import sys
@@ -57,7 +58,8 @@ def install(lock: str) -> int:
             while pip.poll() is None:
                 doing = progress(log.read_text(), entries, packages() - before)
                 show(f"{doing} ({time.monotonic() - began:.0f} s)")
-                time.sleep(_LOOK_S if sys.stdout.isatty() else _LINE_S)
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    pip.wait(_LOOK_S if sys.stdout.isatty() else _LINE_S)
         show(f"{packages() - before} packages are installed ({time.monotonic() - began:.0f} s)")
         if pip.returncode:
             print(f"\n{log.read_text()}", file=sys.stderr)

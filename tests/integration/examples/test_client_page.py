@@ -1,51 +1,24 @@
-"""Every ```python block of docs/client.md and of README.md runs, in order, in one namespace."""
+"""The ```python blocks of docs/client.md are one program, which runs as it stands."""
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tidemark.local.local_stack import LocalStack
+from tests.pages import DOCS, Terminal, program
+from tidemark.testing import TidemarkServer
 
-pytestmark = [pytest.mark.integration, pytest.mark.spark, pytest.mark.slow]
-
-ROOT = Path(__file__).parents[3]
-PAGE, README = ROOT / "docs" / "client.md", ROOT / "README.md"
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
 
-def blocks(page: str) -> list[tuple[int, str]]:
-    """Return (line of the page, text) of each block."""
-    found = re.finditer(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
-    return [(page.count("\n", 0, block.start(1)), block[1]) for block in found]
-
-
-def test_every_block_of_the_client_page_runs(stack: LocalStack, monkeypatch: pytest.MonkeyPatch) -> None:
-    """They run as typed, next to the store's folder `data`; line numbers of errors are those of the page."""
-    monkeypatch.setenv("TIDEMARK_WRITER_ADDRESS", stack.writer_address)
-    monkeypatch.setenv("TIDEMARK_QUERY_URL", stack.query_url)
-    monkeypatch.chdir(stack.data.parent)
-    names: dict[str, Any] = {"__name__": "__main__"}
-    found = blocks(PAGE.read_text())
-    for line, text in found:
-        exec(compile("\n" * line + text, PAGE, "exec"), names)
-    assert len(found) >= 10
-    assert names["sent"].count == 1
-    assert names["messages"]
-    assert len(names["handled"]) >= 100
-
-
-def test_the_readme_runs(
-    stack: LocalStack, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Its default addresses are replaced by those of the test's services."""
-    monkeypatch.setenv("TIDEMARK_QUERY_URL", stack.query_url)
-    names: dict[str, Any] = {"__name__": "__main__"}
-    for line, text in blocks(README.read_text()):
-        here = text.replace("127.0.0.1:8081", stack.writer_address)
-        exec(compile("\n" * line + here, README, "exec"), names)
-    assert names["sent"].topic == "orders"
-    out = capsys.readouterr().out
-    assert " hello A\n" in out, out[-3000:]
+def test_the_page_is_a_program(tidemark_server: TidemarkServer, tmp_path: Path) -> None:
+    """It runs next to the store's folder `data`."""
+    (tmp_path / "data").symlink_to(tidemark_server.stack.data)
+    printed = Terminal(tmp_path, tidemark_server.environment).python(program(DOCS / "client.md"))
+    read = [line for line in printed.splitlines() if "order-" in line]
+    assert any(line.endswith("('order-1',) one book") for line in read), printed
+    assert any(line.endswith("('order-99',) book 99") for line in read), printed
+    assert "['Emma']" in printed.splitlines()
+    assert "{'id': 'order-101', 'kind': 'books', 'price': 12.5}" in printed.splitlines()
+    assert printed.splitlines()[-1] == "a film"

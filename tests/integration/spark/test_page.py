@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 import time
 from collections.abc import Iterable
 from pathlib import Path
@@ -12,12 +9,11 @@ from pathlib import Path
 import pyarrow.dataset as ds
 import pytest
 
-from tests.integration.examples.test_client_page import blocks
+from tests.pages import DOCS, Terminal, program
 from tidemark.client import Consumer
 from tidemark.client.received_message import ReceivedMessage
 from tidemark.local.local_stack import LocalStack
 
-PAGE = Path(__file__).parents[3] / "docs" / "spark.md"
 _TIMEOUT_S = 900
 
 
@@ -29,7 +25,10 @@ def test_the_page_is_a_program(stack: LocalStack, tmp_path: Path) -> None:
     """
     began_ms = time.time_ns() // 1_000_000
     (tmp_path / "data").symlink_to(stack.data)
-    shown = run(tmp_path, stack).replace(" ", "")
+    addresses = {"TIDEMARK_QUERY_URL": stack.query_url, "TIDEMARK_WRITER_ADDRESS": stack.writer_address}
+    terminal = Terminal(tmp_path, addresses)
+    shown = terminal.python(program(DOCS / "spark.md"), _TIMEOUT_S).replace(" ", "")
+    assert "Traceback" not in terminal.errors[0]
     assert "1task\n" in shown  # of a filtered read
     assert "|k2|{" in shown  # key and value of Kafka's columns
     assert ("|Ada|" in shown, "|Grace|" in shown) == (True, True)  # from the joined table
@@ -39,32 +38,6 @@ def test_the_page_is_a_program(stack: LocalStack, tmp_path: Path) -> None:
     assert len(of_the_page) == 20
     assert stored(tmp_path / "tables" / "tail") == places(orders)
     assert stored(tmp_path / "tables" / "hours") == stored(tmp_path / "tables" / "replay") >= of_the_page
-
-
-def run(folder: Path, stack: LocalStack) -> str:
-    """Run the page in *folder* and return its output; line numbers of errors are those of the page."""
-    program = ""
-    for line, text in blocks(PAGE.read_text()):
-        program += "\n" * (line - program.count("\n")) + text
-    (folder / "page.py").write_text(program)
-    done = subprocess.run(
-        [sys.executable, "page.py"],
-        cwd=folder,
-        env=os.environ
-        | {
-            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
-            "SPARK_LOCAL_IP": "127.0.0.1",
-            "TIDEMARK_QUERY_URL": stack.query_url,
-            "TIDEMARK_WRITER_ADDRESS": stack.writer_address,
-        },
-        capture_output=True,
-        text=True,
-        timeout=_TIMEOUT_S,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-5000:]
-    assert "Traceback" not in done.stderr
-    return done.stdout
 
 
 def messages(topic: str, stack: LocalStack) -> list[ReceivedMessage]:
