@@ -47,14 +47,15 @@ def is_group_name(group: str) -> bool:
 
 def require_sendable_topic(topic: str) -> None:
     """Raise TopicIllegalError or TopicForbiddenError if clients may not send to *topic*."""
-    if not is_topic_name(topic):
-        raise TopicIllegalError("a topic name must have one or more of letters, digits and %|-_", topic=topic[:255])
     if len(topic) > MAX_TOPIC_SIZE_BYTES:
         raise TopicIllegalError(
             f"a topic name must have at most {MAX_TOPIC_SIZE_BYTES} characters, this one has {len(topic)}",
             length=len(topic),
             limit=MAX_TOPIC_SIZE_BYTES,
         )
+    if not is_topic_name(topic):
+        illegal = next((f"; {sign!r} is none of them" for sign in topic if not _SAFE.fullmatch(sign)), "")
+        raise TopicIllegalError(f"a topic name must have one or more of letters, digits and %|-_{illegal}", topic=topic)
     group = group_of(topic)
     if group is not None and not 1 <= len(group) <= MAX_GROUP_LENGTH:
         raise TopicIllegalError(

@@ -9,7 +9,10 @@ import subprocess
 from tidemark.errors import StoreContradictionError
 
 LEAST_VERSION = 17  # required by Spark 4
-REMEDY = "Spark needs Java 17 or 21 (a client none): install one, set JAVA_HOME, or set TIDEMARK_PIPELINE=plain"
+REMEDY = (
+    "Spark needs Java 17 or 21 (a client none): install one, set JAVA_HOME, or run without Spark "
+    "(tidemark serve --pipeline plain, TIDEMARK_PIPELINE=plain)"
+)
 _TIMEOUT_S = 20
 
 
@@ -30,6 +33,8 @@ def require_java() -> int:
         text = subprocess.run(  # noqa: S603 - the user's own Java
             [java, "-version"], capture_output=True, text=True, errors="replace", timeout=_TIMEOUT_S, check=False
         ).stderr
+    except FileNotFoundError as error:
+        raise _unfit(f"{java} cannot be started: there is no such command", java) from error
     except (OSError, subprocess.TimeoutExpired) as error:
         raise _unfit(f"{java} cannot be started: {error}", java) from error
     version = java_version(text)

@@ -22,6 +22,7 @@ from pathlib import Path
 from tidemark.errors import StoreClosedError, StoreContradictionError, UnavailableError
 from tidemark.local.child_service import Service
 from tidemark.local.java import require_java
+from tidemark.local.service_packages import require_service_packages
 from tidemark.settings.engine import Engine
 from tidemark.settings.registry import service_module
 from tidemark.store.log_folders import LogFolders
@@ -183,7 +184,8 @@ class LocalStack:
             on_wait: called every REPORT_S with the name of the service that is not healthy yet, and the seconds so far.
 
         Raises:
-            StoreContradictionError: a port is in use, or no suitable Java is installed; nothing was started.
+            StoreContradictionError: a port is in use, or packages or a suitable Java are not installed; nothing was
+                started.
             ServiceDiedError: a service ended by itself.
             StoreClosedError: `stopping` was set.
             UnavailableError: a service is not healthy within `start_timeout_s`.
@@ -191,6 +193,7 @@ class LocalStack:
         for name, port, what in self._ports():
             if name in self._wanted:
                 require_free_port(port, what)
+        require_service_packages(query=QUERY in self._wanted, spark=self.runs_spark)
         if self.runs_spark:
             require_java()
         self._on_wait = on_wait

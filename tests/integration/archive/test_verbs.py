@@ -51,6 +51,16 @@ def test_run_verify_and_compare(case: Case, tmp_path: Path) -> None:
     assert ("DIFFERS", "orders", 2) in {(one["reason"], one["topic"], one["queue_id"]) for one in found}
 
 
+def test_a_run_below_the_first_full_file_names_the_option_for_the_rest(tmp_path: Path) -> None:
+    store = BuiltStore(tmp_path / "store")
+    store.topic("orders")
+    store.append("orders", b"order")
+    store.publish()
+    result = CliRunner().invoke(app, ["archive", "run", str(store.root), str(tmp_path / "archive")])
+    assert result.exit_code == ExitStatus.OK
+    assert "archived 0 messages" in result.stdout and "at once with --all" in result.stdout
+
+
 def test_a_folder_without_a_store_is_refused(tmp_path: Path) -> None:
     """Invalid Spark settings are refused too, with a reason for programs."""
     (tmp_path / "store").mkdir()

@@ -22,6 +22,13 @@ def test_invalid_topic_names_are_refused(name: str) -> None:
         require_sendable_topic(name)
 
 
+def test_the_error_names_what_is_illegal() -> None:
+    with pytest.raises(TopicIllegalError, match=r"letters, digits and %\|-_; '\.' is none of them$"):
+        require_sendable_topic("shop.orders")
+    with pytest.raises(TopicIllegalError, match="at most 127 characters, this one has 256"):
+        require_sendable_topic("t" * 256)
+
+
 def test_a_member_reads_the_retry_topics_of_its_own_topics() -> None:
     assert retry_topics("g", ["a", "b"]) == ["%RETRY%g", "%RETRY%g+a", "%RETRY%g+b"]
 

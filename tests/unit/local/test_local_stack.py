@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from typer.testing import CliRunner
 
 from tidemark.cli.main import app
 from tidemark.errors import StoreContradictionError, UnavailableError
-from tidemark.local import local_stack
+from tidemark.local import local_stack, service_packages
 from tidemark.local.local_stack import QUERY, WRITER, LocalStack, ServiceDiedError, free_port, require_free_port
 
 
@@ -108,6 +109,28 @@ def test_a_missing_java_is_reported_before_any_service_starts(tmp_path: Path, mo
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     with pytest.raises(StoreContradictionError, match=r"cannot be started.*needs Java 17 or 21"):
         LocalStack(tmp_path / "data").start()
+    assert not (tmp_path / "data").exists()
+
+
+@pytest.mark.parametrize(
+    ("lacking", "engine", "message"),
+    [
+        (
+            {"pyspark", "fastapi"},
+            "spark",
+            r"not installed: fastapi, pyspark; pip install .tidemark\[all\]. installs them$",
+        ),
+        ({"pyspark"}, "spark", "not installed: pyspark; .*, or --pipeline plain does without"),
+        ({"fastapi"}, "plain", "not installed: fastapi; pip install"),
+    ],
+)
+def test_missing_packages_are_reported_before_any_service_starts(
+    lacking: set[str], engine: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As after `pip install "tidemark[client]"`."""
+    monkeypatch.setattr(service_packages, "find_spec", lambda name: None if name in lacking else find_spec(name))
+    with pytest.raises(StoreContradictionError, match=message):
+        LocalStack(tmp_path / "data", environment={"TIDEMARK_PIPELINE": engine}).start()
     assert not (tmp_path / "data").exists()
 
 

@@ -114,6 +114,8 @@ def _print_text(archived: Archived) -> None:
         f"archived {sum(file.rows for file in files):,} messages in {len(files):,} files "
         f"({sum(file.size for file in files):,} bytes), compared with the store"
     )
+    if not files:
+        typer.echo("messages of the log's last file are archived when it is full, or at once with --all")
     if archived.left_out:
         left = sum(one.next - one.first for one in archived.left_out)
         typer.echo(f"left out {left:,} messages: see left_out in the manifest")

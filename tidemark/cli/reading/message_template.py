@@ -46,7 +46,7 @@ def message_template(text: str, *, for_terminal: bool) -> Callable[[Message], by
 
     for_terminal: escape control characters of the message's parts, and bytes that are not UTF-8
 
-    Raises a usage error for an unknown part or escape.
+    Raises a usage error for an unknown part or escape, and for a text without a part.
     """
     pieces = text.split("%%")
     parts: list[_Part] = []
@@ -56,6 +56,8 @@ def message_template(text: str, *, for_terminal: bool) -> Callable[[Message], by
         parts.append(_literal(unescape(literal, option=_OPTION)))
         for field in fields:
             parts += (_field(field[:1], for_terminal=for_terminal), _literal(unescape(field[1:], option=_OPTION)))
+    if "%" not in text.replace("%%", ""):
+        raise typer.BadParameter(f"{text!r} has no part of the message: {TEMPLATE_HELP}", param_hint=_OPTION)
     return lambda message: b"".join(part(message) for part in parts)
 
 

@@ -73,7 +73,11 @@ def column_slices(table: pa.Table, names: ColumnNames) -> Iterator[tuple[int, Me
 
 
 def _rows_per_slice(table: pa.Table) -> int:
-    row_bytes = max(1, int(table.nbytes) // max(1, int(table.num_rows)))
+    try:
+        size = int(table.nbytes)
+    except pa.ArrowException:  # of a column of views, before pyarrow 24
+        size = int(table.get_total_buffer_size())
+    row_bytes = max(1, size // max(1, int(table.num_rows)))
     return max(1, min(_SLICE_ROWS, _SLICE_BYTES // row_bytes))
 
 

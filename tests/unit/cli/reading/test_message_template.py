@@ -33,9 +33,8 @@ _BINARY = {**_MESSAGE, "body": "//4A", "body_encoding": "base64", "tag": None, "
         (r"%p", rb'{"region":"eu","trace":"\u001b[31m"}'),
         (r"%i%%", b"7F01%"),
         (r"%%b%%%q", b"%b%2"),
-        (r"\0\x41\xff\\n\r", b"\0A\xff\\n\r"),
-        ("ü", "ü".encode()),
-        ("", b""),
+        (r"\0\x41\xff\\n\r%q", b"\0A\xff\\n\r2"),
+        ("ü%q", "ü2".encode()),
     ],
 )
 def test_a_template_is_filled_with_parts_and_escapes(template: str, shown: bytes) -> None:
@@ -67,3 +66,9 @@ def test_an_unknown_part_or_escape_is_a_usage_error(template: str, reported: str
     assert reported in refused.value.message
     assert r"\n \t \r \0 \\ \xNN" in refused.value.message
     assert template.startswith("\\") or "%T store time in epoch milliseconds" in refused.value.message
+
+
+@pytest.mark.parametrize("template", ["", "{key} {body}", "100%%"])
+def test_a_template_without_a_part_is_a_usage_error(template: str) -> None:
+    with pytest.raises(typer.BadParameter, match=r"has no part of the message: %t topic, .*%b body"):
+        message_template(template, for_terminal=False)
