@@ -30,9 +30,8 @@ NEED_SPARK = tuple(
 )
 IN_OLD_PACKAGES = (
     *("-W", "ignore::DeprecationWarning", "-W", "ignore::PendingDeprecationWarning"),
-    # an old typer has other words for a wrong value, and takes longer to load
+    # an old typer has other words for a wrong value
     "--deselect=tests/unit/cli/terminal/test_usage_errors.py::test_an_invalid_value_is_reported_with_its_limit",
-    "--deselect=tests/unit/cli/test_main.py::test_version_needs_little_processor_time",
 )
 ENVIRONMENTS = {  # options of `uv pip install`, and of pytest
     "lowest": (("--resolution", "lowest-direct"), IN_OLD_PACKAGES),

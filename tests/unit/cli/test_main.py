@@ -92,17 +92,6 @@ def test_verbs_of_clients_import_neither_tables_nor_settings(words: str) -> None
     assert not imported & _HEAVY_FOR_CLIENTS
 
 
-def test_version_needs_little_processor_time() -> None:
-    """The unit is the start of Python itself, because this machine may be slow."""
-    python, version = (_least_cpu_s("-c", "pass"), _least_cpu_s("-m", "tidemark.cli", "--version"))
-    assert version < 12 * python
-
-
-def _least_cpu_s(*arguments: str) -> float:
-    """Return the least processor time of five runs of Python, in seconds."""
-    return min(_cpu_s(*arguments) for _ in range(5))
-
-
 def _cpu_s(*arguments: str) -> float:
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run([sys.executable, *arguments], capture_output=True, check=True)
