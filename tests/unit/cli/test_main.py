@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import resource
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -90,13 +89,6 @@ def test_verbs_of_clients_import_neither_tables_nor_settings(words: str) -> None
     assert done.returncode == ExitStatus.UNAVAILABLE, done.stderr
     assert "tidemark" in imported
     assert not imported & _HEAVY_FOR_CLIENTS
-
-
-def _cpu_s(*arguments: str) -> float:
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run([sys.executable, *arguments], capture_output=True, check=True)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
 @pytest.mark.parametrize("words", VERBS, ids=" ".join)
