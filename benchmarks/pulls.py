@@ -14,9 +14,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from benchmarks.clients import Start, run_clients
-from tidemark.client import Query, RecordsPage
-from tidemark.format import message
-from tidemark.format.record import HEAD
+from tidemark.client import Query
+from tidemark.client.answers import Verify
 
 ANSWER_BYTES = 4 << 20
 ANSWER_MESSAGES = 32_768
@@ -25,8 +24,9 @@ ANSWER_MESSAGES = 32_768
 class Form(enum.Enum):
     """The form of a pull's answer."""
 
-    RECORDS = enum.auto()
-    CHECKED_RECORDS = enum.auto()  # each record is checked again, as by a consumer of Kafka
+    RECORDS = enum.auto()  # checked by nobody
+    SERVICE_CHECKED_RECORDS = enum.auto()
+    CHECKED_RECORDS = enum.auto()  # each record is checked by the reader, as by a consumer of Kafka
     ARROW = enum.auto()
     JSON = enum.auto()
 
@@ -88,8 +88,9 @@ class Puller:
         self._limits: dict[str, Any] = {"max_messages": place.max_messages, "max_bytes": ANSWER_BYTES}
         self._topic = place.topic
         forms: dict[Form, Callable[[str, int], Iterator[_Taken]]] = {
-            Form.RECORDS: partial(self._records, _count_records),
-            Form.CHECKED_RECORDS: partial(self._records, _check_records),
+            Form.RECORDS: partial(self._records, "none"),
+            Form.SERVICE_CHECKED_RECORDS: partial(self._records, "service"),
+            Form.CHECKED_RECORDS: partial(self._records, "client"),
             Form.ARROW: self._tables,
             Form.JSON: self._rows,
         }
@@ -110,10 +111,10 @@ class Puller:
         """Pull a whole queue and return its number of messages."""
         return sum(page.messages for page in self._pages(topic, queue_id))
 
-    def _records(self, take: Callable[[RecordsPage], _Taken], topic: str, queue_id: int) -> Iterator[_Taken]:
-        for page in self._query.record_pages(topic, queue_id, 0, **self._limits):
+    def _records(self, verify: Verify, topic: str, queue_id: int) -> Iterator[_Taken]:
+        for page in self._query.record_pages(topic, queue_id, 0, verify=verify, **self._limits):
             _require(not page.skipped, "a record is wrong")
-            yield take(page)
+            yield _Taken(page.message_count, len(page.data))
 
     def _tables(self, topic: str, queue_id: int) -> Iterator[_Taken]:
         for table in self._query.tables(topic, queue_id, 0, **self._limits):
@@ -127,28 +128,6 @@ class Puller:
             _require(not page["skipped"], "a record is wrong")
             yield _Taken(len(page["messages"]), sum(len(one["body"]) for one in page["messages"]))
             offset, end = page["next_offset"], page["max_offset"]
-
-
-def _count_records(page: RecordsPage) -> _Taken:
-    """Count the records of *page* without a check, because the service has checked them."""
-    return _Taken(page.message_count, len(page.data))
-
-
-def _check_records(page: RecordsPage) -> _Taken:
-    """Find each record of *page* and check it, including its CRC."""
-    buffer = np.frombuffer(page.data, np.uint8)
-    places = message.record_places(buffer)
-    sizes = np.diff(places, append=buffer.size)
-    rows = message.check_records(buffer, places=places, physical_offsets=_physical_offsets(buffer, places), sizes=sizes)
-    _require(not rows["fault"].any(), "a record is wrong")
-    return _Taken(len(message.unwrap_records(buffer, places, rows)), buffer.size)
-
-
-def _physical_offsets(buffer: NDArray[np.uint8], places: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the physical offsets that the records contain."""
-    at: int = HEAD.fields["physical_offset"][1]  # type: ignore[index]
-    raw: NDArray[np.uint8] = buffer[places[:, np.newaxis] + np.arange(at, at + 8)]
-    return raw.view(">i8")[:, 0].astype(np.int64)
 
 
 def _binary_size(bodies: pa.BinaryArray) -> int:

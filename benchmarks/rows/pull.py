@@ -27,13 +27,15 @@ _TOPIC = "bench"
 _TARGETS = {
     "pull_raw_1024": "≥ 4 × Kafka",
     "pull_raw_checked_1024": "",
+    "pull_raw_by_service_1024": "",
     "pull_arrow_1024": "≥ 2 × Kafka",
     "pull_json_1024": "≥ RocketMQ",
     "pull_arrow_inner_100": "≥ 2 × RocketMQ",
 }
 _FORMS = {
-    Form.RECORDS: "records as stored",
-    Form.CHECKED_RECORDS: "records as stored, each checked again",
+    Form.RECORDS: "records as stored, unchecked",
+    Form.CHECKED_RECORDS: "records as stored, checked by the client",
+    Form.SERVICE_CHECKED_RECORDS: "records as stored, checked by the service",
     Form.ARROW: "Arrow",
     Form.JSON: "JSON, bodies as text",
 }
@@ -124,6 +126,7 @@ def _take_answers(url: str, warm_up_s: float, seconds: float, start: Start) -> i
 BENCHMARKS = (
     _benchmark("pull_raw_1024", Form.RECORDS, 1024),
     _benchmark("pull_raw_checked_1024", Form.CHECKED_RECORDS, 1024),
+    _benchmark("pull_raw_by_service_1024", Form.SERVICE_CHECKED_RECORDS, 1024),
     _benchmark("pull_arrow_1024", Form.ARROW, 1024),
     _benchmark("pull_json_1024", Form.JSON, 1024),
     _benchmark("pull_arrow_inner_100", Form.ARROW, 100, BATCH_QUEUE),

@@ -7,6 +7,7 @@ from typing import Any, Literal, TypedDict
 
 BodyEncoding = Literal["base64", "utf8", "json", "auto"]
 Semantics = Literal["tidemark", "rocketmq"]
+Verify = Literal["service", "client", "none"]
 PullStatus = Literal[
     "FOUND",
     "NO_MATCHED_MESSAGE",

@@ -7,8 +7,10 @@ uses it, and the folder is read only if a file is not found.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -29,6 +31,28 @@ class Listing(NamedTuple):
     def end(self) -> int:
         """End of the last file; 0 without files."""
         return self.starts[-1] + self.file_size if self.starts else 0
+
+
+@dataclass(frozen=True, slots=True)
+class FileRange:
+    """Bytes of an open file that nobody has read yet. `len` is their number."""
+
+    file: OpenFile
+    offset: int
+    size: int
+
+    def __len__(self) -> int:
+        return self.size
+
+    def read(self) -> bytes:
+        """Return the bytes. Raises OSError if the file has become shorter."""
+        data = os.pread(self.file.descriptor, self.size, self.offset)
+        while len(data) < self.size:
+            more = os.pread(self.file.descriptor, self.size - len(data), self.offset + len(data))
+            if not more:
+                raise OSError(errno.EIO, f"a file of the store ends before byte {self.offset + self.size}")
+            data += more
+        return data
 
 
 class FileRun:
@@ -127,6 +151,17 @@ class FileRun:
         except FileNotFoundError:
             return b""
         return pread(file.descriptor, min(length, start + size - offset), offset - start)
+
+    def range(self, offset: int, length: int) -> FileRange | None:
+        """Return a range of one file without reading it; None if the file does not exist, or is shorter."""
+        size = self._listing.file_size
+        if size == 0 or offset % size + length > size:
+            return None
+        start = offset - offset % size
+        try:
+            return FileRange(self._opened(start), offset - start, length)
+        except FileNotFoundError:
+            return None
 
     def read_into(self, offset: int, buffer: U8Array) -> bool:
         """Fill *buffer* with bytes of one file from *offset*. Return False if they do not all exist."""

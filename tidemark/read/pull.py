@@ -19,7 +19,15 @@ from tidemark.format.reading import ReadChoice, ReadLimits, choose
 from tidemark.read.cached import NotCachedError, is_cached_only
 from tidemark.read.file_run import FileRun
 from tidemark.read.queue_reader import QueueBounds, QueueReader
-from tidemark.read.records import QUEUE_FILE_MISSING, QUEUE_GAP, Records, Skipped, read_records
+from tidemark.read.records import (
+    QUEUE_FILE_MISSING,
+    QUEUE_GAP,
+    Records,
+    Skipped,
+    StoredPieces,
+    read_records,
+    unchecked_records,
+)
 from tidemark.read.tag_filter import TagFilter
 from tidemark.read.unit_run import UnitArray
 
@@ -51,6 +59,7 @@ class PullRequest:
     tags: TagFilter | None = None
     whole_records: bool = False  # return whole records: never a part of an inner batch
     tags_by_hash: bool = False  # with whole_records: return all records whose units match, as a broker does
+    unchecked: bool = False  # with whole_records and without tags: the reader checks the records
     max_scanned_units: int = 200_000  # limit of a filtered pull, which then returns NO_MATCHED_MESSAGE and next_offset
     most_in_place: int = sys.maxsize  # messages; a thread that must not wait raises NotCachedError for more
 
@@ -72,6 +81,7 @@ class PullResult:
     next_offset: int
     bounds: QueueBounds
     parts: list[PulledPart] = field(default_factory=list)
+    unchecked: StoredPieces = field(default_factory=list)  # records as stored, instead of parts
     skipped: list[Skipped] = field(default_factory=list)
     message_count: int = 0
     stored_bytes: int = 0  # size of the records that were read
@@ -256,6 +266,8 @@ class _PullRun:
 
     def _read(self, units: UnitArray, firsts: NDArray[np.int64], counts: NDArray[np.int64], messages: int) -> None:
         """Read the records of *units*. messages: the number of wanted messages in all of them."""
+        if self._request.unchecked and self._add_unchecked(units, messages):
+            return
         as_stored = self._request.whole_records and (self._request.tags is None or self._request.tags_by_hash)
         records = read_records(
             self._log,
@@ -272,9 +284,23 @@ class _PullRun:
         else:
             self._add_messages(records, firsts)
 
+    def _add_unchecked(self, units: UnitArray, messages: int) -> bool:
+        """Add the records of *units* without a check. Return False if some of them must be checked."""
+        pieces = unchecked_records(
+            self._log, units["physical_offset"].astype(np.int64), units["message_size"].astype(np.int64)
+        )
+        if pieces is None:
+            return False
+        self.result.message_count += messages
+        self.result.unchecked += pieces
+        return True
+
     def _add_whole(self, records: Records, counts: NDArray[np.int64], messages: int) -> None:
         self.result.message_count += messages if records.is_sound else int(counts[records.right].sum())
-        self.result.parts.append(PulledPart(records, _NO_MESSAGES, None))
+        if self._request.unchecked:
+            self.result.unchecked.append(memoryview(records.stored_bytes()))
+        else:
+            self.result.parts.append(PulledPart(records, _NO_MESSAGES, None))
 
     def _add_messages(self, records: Records, firsts: NDArray[np.int64]) -> None:
         messages = records.messages()

@@ -14,7 +14,7 @@ from tidemark.format.dispatch_request import Fault, RequestArray, U8Array
 from tidemark.format.message import MessageArray
 from tidemark.format.reading import ReadPlan, plan_reads
 from tidemark.read.buffers import POOL
-from tidemark.read.file_run import FileRun
+from tidemark.read.file_run import FileRange, FileRun
 
 GAP_BYTES = 16_384  # read over smaller gaps, because another read costs more
 REMOVED = "REMOVED"  # besides faults: retention has deleted the log file
@@ -23,9 +23,11 @@ QUEUE_GAP = "QUEUE_GAP"  # no unit of a batch queue holds these offsets
 OTHER_NUMBER = "QUEUE_OFFSET"  # the record's queue offset is not the one of its unit
 
 _SCRATCH_BYTES = 512 << 10  # fits into a core's cache
+_WORTH_A_RANGE = 32 << 10  # bytes: a system call for each smaller range costs more than a copy
 _thread = threading.local()
 
 IntArray = NDArray[np.int64]
+StoredPieces = list[FileRange | memoryview]
 
 
 class Skipped(NamedTuple):
@@ -135,6 +137,44 @@ def read_records(
     if records.is_sound or (records.rows["fault"] == REMOVED_FAULT).any():
         return records
     return read()
+
+
+def unchecked_records(log: FileRun, physical_offsets: IntArray, sizes: IntArray) -> StoredPieces | None:
+    """Return the records that begin at *physical_offsets* (ascending) and have *sizes*, without a check of them.
+
+    Records next to each other in the log are ranges of its files, which are not read here; where they are scattered,
+    they are copied together. None if some cannot be records, or are deleted: `read_records` tells which.
+    """
+    file_size = log.known.file_size
+    if file_size == 0 or not _is_possible(physical_offsets, sizes, file_size).all():
+        return None
+    ends = physical_offsets + sizes
+    begins = np.flatnonzero(
+        np.concatenate(([True], (physical_offsets[1:] != ends[:-1]) | (physical_offsets[1:] % file_size == 0)))
+    )
+    if int(sizes.sum()) < _WORTH_A_RANGE * len(begins):
+        return _copied(log, physical_offsets, sizes)
+    lasts = np.append(begins[1:], len(sizes)) - 1
+    ranges = [
+        log.range(begin, end - begin)
+        for begin, end in zip(physical_offsets[begins].tolist(), ends[lasts].tolist(), strict=True)
+    ]
+    found = [one for one in ranges if one is not None]
+    return [*found] if len(found) == len(ranges) else None
+
+
+def _copied(log: FileRun, physical_offsets: IntArray, sizes: IntArray) -> StoredPieces | None:
+    plan = plan_reads(
+        physical_offsets, sizes, file_size=log.known.file_size, gap=GAP_BYTES, most_together=_SCRATCH_BYTES
+    )
+    if plan is None:
+        return None
+    buffer = POOL.lend(plan.size)
+    for run in plan.runs:
+        at, end = int(plan.places[run.start]), int(plan.places[run.stop - 1] + sizes[run.stop - 1])
+        if not _read_run(log, physical_offsets[run], sizes[run], buffer[at:end]):
+            return None
+    return [buffer.data]
 
 
 def _read_once(

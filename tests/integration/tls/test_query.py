@@ -65,6 +65,8 @@ def test_messages_are_pulled_over_tls(store: BuiltStore, authority: Authority, s
             page = query.pull_records("orders", 0, 0, max_bytes=2 * _LARGE)
             assert page.message_count == 3
             assert len(page.data) > _LARGE
+            (unchecked,) = query.record_pages("orders", 0, 0, verify="none", max_bytes=2 * _LARGE)
+            assert unchecked == page
         with Consumer("orders", url=url, credentials=tls, max_bytes=2 * _LARGE) as consumer:
             assert [len(message.body) for message in consumer.poll(30)] == [5, _LARGE, 4]
         assert metric(client, "tidemark_tls_reload_failed") == 0

@@ -11,7 +11,7 @@ from starlette.responses import Response
 from tidemark.errors import StoreError
 
 from ..state.service_state import ServiceState
-from ..web.chunked_response import Pieces, PiecesResponse
+from ..web.chunked_response import Piece, PiecesResponse
 from ..web.problems import MEDIA_TYPE, of_store_error
 from .pull_response import BodyFormat, PullBody
 
@@ -37,16 +37,16 @@ def refused_part(error: StoreError, topic: str, queue_id: int) -> PullBody:
     return PullBody(MEDIA_TYPE, headers, [bytes(response.body)])
 
 
-def _document(parts: Sequence[PullBody], looked_at: int, store: str) -> Pieces:
+def _document(parts: Sequence[PullBody], looked_at: int, store: str) -> list[Piece]:
     head = orjson.dumps({"store": store, "looked_at": looked_at})
-    pieces: Pieces = [head[:-1] + b',"answers":[']
+    pieces: list[Piece] = [head[:-1] + b',"answers":[']
     for number, part in enumerate(parts):
         pieces += [b"," if number else b"", *part.pieces]
     return [*pieces, b"]}\n"]
 
 
-def _multipart(parts: Sequence[PullBody], boundary: str) -> Pieces:
-    pieces: Pieces = []
+def _multipart(parts: Sequence[PullBody], boundary: str) -> list[Piece]:
+    pieces: list[Piece] = []
     for part in parts:
         lines = [f"\r\n--{boundary}", f"Content-Type: {part.media_type}", f"Content-Length: {part.size}"]
         lines += [f"{name}: {value}" for name, value in part.headers.items()]

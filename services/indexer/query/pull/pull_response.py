@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 import functools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import orjson
@@ -20,7 +20,7 @@ from tidemark.read.records import Skipped
 from ..queue_allocation import Queue
 from ..schema.position import position_json
 from ..state.service_state import ServiceState
-from ..web.chunked_response import Pieces, PiecesResponse
+from ..web.chunked_response import Piece, Pieces, PiecesResponse
 from .pulled import Pulled
 
 
@@ -120,7 +120,7 @@ class PullBody(NamedTuple):
 
     media_type: str
     headers: dict[str, str]
-    pieces: Pieces
+    pieces: Sequence[Piece]
 
     @property
     def size(self) -> int:
@@ -150,7 +150,7 @@ class PullAnswerer:
         Raises:
             AnswerFullError: the decompressed bodies exceed query_max_body_bytes, and fewer messages may fit.
         """
-        pieces: Pieces
+        pieces: Sequence[Piece]
         as_broker = pulled.limits.as_broker
         room = body_room(self._state, pulled)
         match body_format:
@@ -161,7 +161,7 @@ class PullAnswerer:
             case BodyFormat.ARROW:
                 pieces = arrow_stream(pulled.result.parts, self._text_facts(pulled), room=room)
             case BodyFormat.RECORDS:
-                pieces = _stored_records(pulled)
+                pieces = pulled.result.unchecked if pulled.limits.unchecked else _stored_records(pulled)
         headers = {} if body_format is BodyFormat.JSON else _header_names(self._text_facts(pulled))
         body = PullBody(body_format.value, headers, pieces)
         self._count(body.size, body_format.name.lower(), pulled.result)

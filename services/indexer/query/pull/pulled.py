@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from tidemark.errors import ArgumentIllegalError
 from tidemark.read.pull import PullResult, PullStatus
 from tidemark.read.tag_filter import TagFilter
 from tidemark.read.watermark import Watermark
 
 from ..config import QuerySettings
-from ..schema.query_arguments import PullLimits
+from ..schema.query_arguments import PullLimits, Verify
 
 _WORTH_WAITING = (
     PullStatus.OFFSET_OVERFLOW_ONE,
@@ -31,6 +32,7 @@ class AnswerLimits(NamedTuple):
     as_broker: bool = False  # RocketMQ's rules
     as_columns: bool = False  # the answer is an Arrow stream, which is cheap to make
     tags_by_hash: bool = False  # the reader compares tags as text
+    unchecked: bool = False  # the reader checks the records
 
     @classmethod
     def of(
@@ -42,7 +44,16 @@ class AnswerLimits(NamedTuple):
         as_broker: bool = False,
         as_columns: bool = False,
     ) -> AnswerLimits:
-        """Return the limits of *asked*, with the settings' defaults and maxima."""
+        """Return the limits of *asked*, with the settings' defaults and maxima.
+
+        Raises ArgumentIllegalError: the reader is to check what are not records.
+        """
+        unchecked = asked.verify is Verify.READER
+        if unchecked and not whole_records:
+            raise ArgumentIllegalError(
+                "verify=reader is for stored records: send Accept: application/octet-stream, or leave it out",
+                argument="verify",
+            )
         return cls(
             min(asked.max_messages or settings.query_default_messages, settings.query_max_messages),
             min(asked.max_bytes or settings.query_default_bytes, settings.query_max_bytes),
@@ -51,6 +62,7 @@ class AnswerLimits(NamedTuple):
             whole_records,
             as_broker,
             as_columns,
+            unchecked=unchecked,
         )
 
 

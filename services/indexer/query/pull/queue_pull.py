@@ -93,6 +93,7 @@ class QueuePull:
             tags=self.limits.tags,
             whole_records=self.limits.whole_records,
             tags_by_hash=self.limits.tags_by_hash,
+            unchecked=self.limits.unchecked,
             max_scanned_units=self._state.settings.query_max_scanned_units,
             most_in_place=MOST_MESSAGES_AS_COLUMNS if self.limits.as_columns else sys.maxsize,
         )

@@ -31,6 +31,13 @@ class Semantics(enum.Enum):
     ROCKETMQ = "rocketmq"
 
 
+class Verify(enum.Enum):
+    """Who checks the records of an answer: their CRC, and that they belong to the queue."""
+
+    SERVICE = "service"
+    READER = "reader"
+
+
 def _parse_offset(text: str) -> str:
     if text not in ("earliest", "latest") and not (re.fullmatch(r"[0-9]{1,19}", text) and int(text) <= MAX_I8):
         raise ValueError(f"expected a queue offset from 0 to {MAX_I8}, earliest or latest")
@@ -102,6 +109,11 @@ class PullLimits(Arguments):
     tag: list[str] = Field([], max_length=256, description="tags to select: tag=A&tag=B, or tag=A||B")
     wait_ms: WaitMs = 0
     body_encoding: BodyEncoding = Field(BodyEncoding.AUTO, description=_ENCODING)
+    verify: Verify = Field(
+        Verify.SERVICE,
+        description="who checks records; reader: the service sends them as they are in its files, with "
+        "application/octet-stream only",
+    )
     follow: bool = Field(
         False,
         description="keep the answer open, and send each message as it becomes visible; max_messages then ends the "
@@ -115,10 +127,12 @@ class PullLimits(Arguments):
     @model_validator(mode="after")
     def _check_follow(self) -> Self:
         given = self.model_fields_set
-        unfit = ("wait_ms", "max_bytes") if self.follow else ("max_seconds", "heartbeat_ms")
+        unfit = ("wait_ms", "max_bytes", "verify") if self.follow else ("max_seconds", "heartbeat_ms")
         for name in unfit:
             if name in given:
                 raise ValueError(f"{name}: it has no meaning {'with' if self.follow else 'without'} follow=true")
+        if self.verify is Verify.READER and self.tag:
+            raise ValueError("verify: the service must read records to select them by tag: leave out verify=reader")
         return self
 
 
@@ -132,6 +146,8 @@ class PullArguments(PullLimits):
     def _check_semantics(self) -> Self:
         if self.follow and self.semantics is Semantics.ROCKETMQ:
             raise ValueError("semantics: follow=true has Tidemark's semantics only")
+        if self.verify is Verify.READER and self.semantics is Semantics.ROCKETMQ:
+            raise ValueError("verify: semantics=rocketmq decides by the records: leave out verify=reader")
         return self
 
 

@@ -7,17 +7,21 @@ client could fill the log with them.
 from __future__ import annotations
 
 import asyncio
+import functools
 import socket
 import struct
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import httptools
 from starlette.responses import Response
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from tidemark.errors import InFlightLimitError
+from tidemark.read.file_run import FileRange
 
 from ..config import QuerySettings
+from .file_sending import SEND_FILES, FileSending
 from .problems import of_store_error, problem
 
 _LEAST_TAKEN_BYTES = 64 << 10  # a client that takes less of an answer within the write timeout is disconnected
@@ -51,6 +55,7 @@ class LimitedHttpProtocol(HttpToolsProtocol):
     """One connection. Each server has a subclass with its `limits`, because uvicorn creates the instances."""
 
     limits: ConnectionLimits
+    sends_files = True
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
@@ -60,6 +65,7 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         self._refusal: Response | None = None
         self._reading: asyncio.TimerHandle | None = None
         self._writing: asyncio.TimerHandle | None = None
+        self._file_sending: FileSending | None = None
 
     # -- the connection -------------------------------------------------------------------------------------------
 
@@ -78,10 +84,12 @@ class LimitedHttpProtocol(HttpToolsProtocol):
             self._expect(self.limits.head_s)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Stop the timers."""
+        """Stop the timers, and the sending of a file."""
         self._stop_reading_timer()
         self._stop_writing_timer()
         super().connection_lost(exc)
+        if self._file_sending is not None:
+            self._file_sending.wake()
 
     # -- receiving a request --------------------------------------------------------------------------------------
 
@@ -114,6 +122,9 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         self._in_head = False
         self._stop_reading_timer()
         super().on_headers_complete()
+        if self.sends_files:
+            send_files: Any = functools.partial(self._send_files, self.cycle)
+            self.scope["extensions"] = {SEND_FILES: send_files}
 
     def on_message_complete(self) -> None:
         """Stop the body's timer: the request is complete."""
@@ -183,6 +194,19 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         if self._writing is not None:
             self._writing.cancel()
             self._writing = None
+
+    async def _send_files(self, cycle: RequestResponseCycle, pieces: Sequence[FileRange]) -> None:
+        """Send *pieces* as the next bytes of the body of *cycle*'s answer. If the client is slow, disconnect it."""
+        if cycle.disconnected:
+            return
+        cycle.expected_content_length -= sum(map(len, pieces))
+        self._file_sending = FileSending(self.transport, lambda: cycle.disconnected, self.limits.write_s)
+        try:
+            await self._file_sending.send(pieces)
+        except OSError:  # the client is too slow, or the connection or the file fails: the answer cannot be completed
+            self._cut()
+        finally:
+            self._file_sending = None
 
     # -- refusals -------------------------------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ from .limited_protocol import LimitedHttpProtocol
 class TlsProtocol(LimitedHttpProtocol):
     """Sets `scope["extensions"]["tls"]` as in ASGI's TLS extension, with `client_cert_der`: bytes, or None."""
 
+    sends_files = False  # the kernel does not encrypt
     _certificate: bytes | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]

@@ -17,6 +17,7 @@ from services.indexer.query.schema.query_arguments import PullLimits
 from tests.built_store import BuiltStore
 from tests.unit.query.served_app import WAIT_S, ServedApp
 from tidemark.errors import StoreError
+from tidemark.read.file_run import FileRange
 
 LONG_MS = 30_000
 
@@ -75,7 +76,10 @@ def run(service: ServedApp, *offsets: str | int, meanwhile: Callable[[], object]
                     await asyncio.sleep(0)
                 meanwhile()
             parts = await task
-        return Answer([b"".join(part.pieces).decode() for part in parts], many.looked_at)
+        return Answer(
+            [b"".join(one for one in part.pieces if not isinstance(one, FileRange)).decode() for part in parts],
+            many.looked_at,
+        )
 
     return service.run(pull())
 

@@ -1,0 +1,199 @@
+"""Pulls of records that the service does not check: the same bytes as checked ones, and damage is the reader's."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import socket
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Unpack
+
+import httpx
+import pytest
+
+from tests.built_store import BuiltStore, Written
+from tests.query_server import serve_query
+from tidemark.client import Query, RecordsPage
+from tidemark.client.answers import PageParameters, Verify
+
+pytestmark = pytest.mark.integration
+
+OCTETS = {"Accept": "application/octet-stream"}
+RUN = 40  # messages that are next to each other in the log
+PATH = "/v1/topics/runs/queues/0/messages"
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> BuiltStore:
+    """Return topics whose messages are next to each other (`runs`, `batches`) or scattered in the log (`mixed`)."""
+    store = BuiltStore(tmp_path / "store", units_a_file=70)
+    store.topic("runs", queues=2)
+    store.topic("mixed", queues=3)
+    store.topic("batches", batch=True)
+    for number in range(6 * RUN):
+        store.append("runs", _body(number), {"KEYS": f"k{number}"}, queue_id=number // RUN % 2)
+    for number in range(200):
+        store.append("mixed", _body(number), queue_id=number % 3)
+    for number in range(30):
+        store.append_batch("batches", [(_body(number * 5 + element), {}, 0) for element in range(5)])
+    store.publish()
+    return store
+
+
+def _body(number: int) -> bytes:
+    return b"%06d" % number * (100 + number % 70)
+
+
+def pages(
+    query: Query, topic: str, queue_id: int, verify: Verify, **limits: Unpack[PageParameters]
+) -> list[RecordsPage]:
+    return list(query.record_pages(topic, queue_id, 0, verify=verify, **limits))
+
+
+def records(found: list[RecordsPage]) -> bytes:
+    return b"".join(page.data for page in found)
+
+
+def write_log(store: BuiltStore, written: Written, at: int, data: bytes) -> None:
+    """Damage the record *written* at its byte *at*."""
+    store.write_log(written.physical_offset + at, data)
+
+
+@pytest.mark.parametrize("max_bytes", [1, 3_000, 100_000, 8 << 20])
+@pytest.mark.parametrize(("topic", "queue_id"), [("runs", 0), ("runs", 1), ("mixed", 2), ("batches", 0)])
+def test_unchecked_pages_are_the_checked_ones(store: BuiltStore, topic: str, queue_id: int, max_bytes: int) -> None:
+    with serve_query(store.root) as http, Query(str(http.base_url)) as query:
+        expected = pages(query, topic, queue_id, "service", max_bytes=max_bytes)
+        assert records(expected)
+        for verify in ("none", "client"):
+            found = pages(query, topic, queue_id, verify, max_bytes=max_bytes)
+            assert found == expected, verify
+
+
+def test_many_queues_are_pulled_unchecked(store: BuiltStore) -> None:
+    asked: dict[str, Any] = {"topic": ["runs", "mixed"], "max_bytes": 8 << 20, "max_messages": 10_000}
+    with serve_query(store.root) as http:
+        parts = [
+            sorted(part.partition(b"\r\n")[2] for part in answer.content.split(_boundary(answer)))
+            for answer in (
+                http.get("/v1/pull", params=asked, headers=OCTETS),
+                http.get("/v1/pull", params={**asked, "verify": "reader"}, headers=OCTETS),
+            )
+        ]
+    assert len(parts[0]) == 7  # five queues, and both ends
+    assert parts[0] == parts[1]
+
+
+def _boundary(answer: httpx.Response) -> bytes:
+    return b"--" + answer.headers["content-type"].partition("boundary=")[2].encode()
+
+
+def test_records_that_are_not_in_memory_are_sent(store: BuiltStore) -> None:
+    with serve_query(store.root) as http, Query(str(http.base_url)) as query:
+        expected = records(pages(query, "runs", 0, "service"))
+        for path in (store.root / "commitlog").iterdir():
+            with path.open("rb") as file:
+                os.fsync(file.fileno())
+                os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+        assert records(pages(query, "runs", 0, "none")) == expected
+
+
+Damage = Callable[[BuiltStore, Written, Written], None]
+DAMAGE: dict[str, Damage] = {
+    "body": lambda store, wrong, _: write_log(store, wrong, wrong.size - 30, b"\0wrong"),
+    "length": lambda store, wrong, _: write_log(store, wrong, 0, b"\0\0\1\0"),
+    "magic": lambda store, wrong, _: write_log(store, wrong, 4, b"\1\2\3\4"),
+    "other record": lambda store, wrong, other: store.write_unit("runs", 0, wrong._replace(
+        physical_offset=other.physical_offset, size=other.size), {}),
+    "impossible unit": lambda store, wrong, _: store.write_unit("runs", 0, wrong._replace(size=-7), {}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", DAMAGE)
+def test_the_client_finds_damage_and_gets_what_the_service_returns(tmp_path: Path, kind: str) -> None:
+    """It pulls the page again from the service, which knows from the queue where each record begins."""
+    store = BuiltStore(tmp_path / "store")
+    store.topic("runs")
+    store.topic("others")
+    other = store.append("others", _body(1))
+    written = [store.append("runs", _body(number)) for number in range(200)]
+    store.publish()
+    with serve_query(store.root) as http, Query(str(http.base_url)) as query:
+        whole = records(pages(query, "runs", 0, "service"))
+        lost = read_log(store, written[77])
+        DAMAGE[kind](store, written[77], other)
+        expected = pages(query, "runs", 0, "service")
+        assert [one["queue_offset"] for page in expected for one in page.skipped] == [77]
+        assert records(expected) == whole.replace(lost, b"")
+        found = pages(query, "runs", 0, "client", max_messages=60)
+        assert records(found) == records(expected)
+        assert [one for page in found for one in page.skipped] == expected[0].skipped
+        unchecked = pages(query, "runs", 0, "none")
+        assert (len(records(unchecked)) == len(whole)) is (kind in ("body", "length", "magic"))
+
+
+def read_log(store: BuiltStore, written: Written) -> bytes:
+    """Return the record *written*, which is in the first or a later file of the log."""
+    at = written.physical_offset % store.log_file_size
+    path = store.root / "commitlog" / f"{written.physical_offset - at:020d}"
+    return path.read_bytes()[at : at + written.size]
+
+
+def test_a_deleted_log_file_is_reported(store: BuiltStore) -> None:
+    """As a checked pull reports it."""
+    with serve_query(store.root) as http, Query(str(http.base_url)) as query:
+        logs = sorted((store.root / "commitlog").iterdir())
+        logs[1].unlink()
+        expected = pages(query, "runs", 1, "service")
+        assert {one["reason"] for page in expected for one in page.skipped} == {"REMOVED"}
+        for verify in ("none", "client"):
+            found = pages(query, "runs", 1, verify)
+            assert (records(found), found[0].skipped) == (records(expected), expected[0].skipped)
+
+
+@pytest.mark.parametrize(
+    ("more", "headers"),
+    [({}, {}), ({"tag": "A"}, OCTETS), ({"semantics": "rocketmq"}, OCTETS), ({"follow": "true"}, OCTETS)],
+)
+def test_a_reader_cannot_check_what_are_not_whole_records(
+    store: BuiltStore, more: dict[str, str], headers: dict[str, str]
+) -> None:
+    with serve_query(store.root) as http:
+        refused = http.get(PATH, params={"verify": "reader", **more}, headers=headers)
+        assert (refused.status_code, refused.json()["reason"]) == (422, "ARGUMENT_ILLEGAL")
+        assert "verify" in refused.json()["detail"]
+
+
+def test_clients_that_go_or_stop_reading_hold_nothing_up(store: BuiltStore) -> None:
+    """One that takes nothing is disconnected after the write timeout; its answer needs no memory meanwhile."""
+    for number in itertools.takewhile(lambda _: store.end < 24 << 20, itertools.count()):
+        store.append("runs", bytes(40_000), queue_id=number % 2)
+    store.publish()
+    request = f"GET {PATH}?verify=reader&max_bytes={16 << 20}&max_messages=30000 HTTP/1.1\r\n"
+    request += "Host: here\r\nAccept: application/octet-stream\r\n\r\n"
+    with serve_query(store.root, query_write_timeout_ms=1000, query_max_untaken_bytes=4 << 20) as http:
+        port = http.base_url.port
+        assert port is not None
+        gone, idle = socket.create_connection(("127.0.0.1", port)), socket.socket()
+        gone.sendall(request.encode())
+        assert gone.recv(1000).startswith(b"HTTP/1.1 200")
+        gone.close()
+        idle.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        idle.connect(("127.0.0.1", port))
+        idle.sendall(request.encode())
+        with Query(str(http.base_url)) as query:
+            expected = records(pages(query, "runs", 0, "service", max_bytes=1 << 20))
+            assert records(pages(query, "runs", 0, "none", max_bytes=16 << 20)) == expected
+        time.sleep(1.5)
+        idle.settimeout(20)
+        with pytest.raises(ConnectionResetError):
+            _receive(idle, len(expected))
+        idle.close()
+
+
+def _receive(connection: socket.socket, size: int) -> None:
+    """Receive *size* bytes, or fewer if the service closes the connection."""
+    while size > 0 and (data := connection.recv(min(size, 1 << 20))):
+        size -= len(data)
