@@ -22,6 +22,8 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql.readwriter import DataFrameReader
 
+from benchmarks.spark_floor import FloorDataSource
+
 _HEAP = "2g"
 _FIRST_TRIGGERS = 10  # the warm-up
 
@@ -39,6 +41,7 @@ def main(job: dict[str, Any]) -> dict[str, float]:
     }
     spark = SparkSession.builder.master("local[2]").config(map=settings).getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
+    spark.dataSource.register(FloorDataSource)
     try:
         return _triggers(spark, job) if job["triggers"] else _batch(spark, job)
     finally:

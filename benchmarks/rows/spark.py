@@ -14,6 +14,7 @@ from tidemark.local.local_stack import QUERY
 
 _TOPIC = "bench"
 _BODY_BYTES = 1024
+_FLOOR_NOTE = "the same plan and columns, but each task returns its first batch again and again"
 _AS_KAFKAS = "topic string, queue_id int, queue_offset long, message_id string, store_timestamp timestamp, body binary"
 
 
@@ -26,6 +27,8 @@ def _read(folder: Path, scale: float) -> Result:
     data = _store(folder, int(MESSAGES * scale))
     files = spark_run("tidemark", {"path": str(data), "subscribe": _TOPIC})
     few = spark_run("tidemark", {"path": str(data), "subscribe": _TOPIC}, columns=_AS_KAFKAS)
+    floor = spark_run("tidemark_floor", {"path": str(data), "subscribe": _TOPIC})
+    few_floor = spark_run("tidemark_floor", {"path": str(data), "subscribe": _TOPIC}, columns=_AS_KAFKAS)
     with running(data, QUERY) as stack:
         service = spark_run("tidemark", {"url": stack.query_url, "subscribe": _TOPIC})
     name = 'format("tidemark"), batch read of 1 KiB'
@@ -37,6 +40,8 @@ def _read(folder: Path, scale: float) -> Result:
             Row(
                 "spark_read_columns", f"{name}, from files", _rate(few), "msg/s", "≥ 2 × Spark's Kafka source", few_note
             ),
+            Row("spark_read_floor", f"{name}, from memory", _rate(floor), "msg/s", "", _FLOOR_NOTE),
+            Row("spark_read_columns_floor", f"{name}, from memory", _rate(few_floor), "msg/s", "", _FLOOR_NOTE),
             Row("spark_read_service", f"{name}, from the query service", _rate(service), "msg/s", "", note),
         ],
         [],
@@ -62,7 +67,8 @@ def _trigger(folder: Path, scale: float) -> Result:
     return Result([Row("spark_trigger_p50", name, found["trigger_p50_ms"], "ms", "≤ Spark's Kafka source", note)], [])
 
 
+_READS = ("spark_read", "spark_read_columns", "spark_read_floor", "spark_read_columns_floor", "spark_read_service")
 BENCHMARKS = (
-    Benchmark("spark_read", ("spark_read", "spark_read_columns", "spark_read_service"), _read, when_named=True),
+    Benchmark("spark_read", _READS, _read, when_named=True),
     Benchmark("spark_trigger", ("spark_trigger_p50",), _trigger, when_named=True),
 )
