@@ -197,14 +197,15 @@ def copy_records(
 
 
 def offset_message_ids(
-    buffer: U8Array, messages: MessageArray, *, with_element: bool = False
+    buffer: U8Array, messages: MessageArray, store_host_bytes: int, *, with_element: bool = False
 ) -> tuple[NDArray[np.int32], U8Array]:
     """Return (ends, text) of the offset message id of each message's record.
 
+    store_host_bytes: of all messages, from MessageFacts
     with_element: give elements of an inner batch the id ``{offset message id}-{index from 0}``.
     """
     ends = np.empty(len(messages) + 1, np.int32)
-    room = int(messages["store_host_size"].sum(dtype=np.int64)) * 2 + _HEX_OF_OFFSET * len(messages)
+    room = store_host_bytes * 2 + _HEX_OF_OFFSET * len(messages)
     out = np.empty(room + len(messages) * _ELEMENT_SUFFIX_SIZE * with_element, np.uint8)
     kernel.put_ids(buffer, messages, with_element, ends, out)
     return ends, out[: ends[-1]]
@@ -254,6 +255,7 @@ class MessageFacts(NamedTuple):
     keys_bytes: int
     unique_keys_bytes: int
     bodies_bytes: int  # as stored
+    store_host_bytes: int
 
 
 def number_columns(buffer: U8Array, messages: MessageArray) -> tuple[NumberColumns, MessageFacts]:

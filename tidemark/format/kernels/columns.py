@@ -19,8 +19,9 @@ from tidemark.format.sys_flag import INNER_BATCH_FLAGS, SysFlag
     KEYS,
     UNIQUE_KEYS,
     BODIES,
-) = range(9)
-N_FACTS = 9
+    STORE_HOST_BYTES,
+) = range(10)
+N_FACTS = 10
 VIEW_SIZE = 16  # of Arrow's BinaryView
 _INLINED = 12  # most bytes of a value within its view
 _NOT_ASCII = np.uint64(0x8080808080808080)
@@ -69,6 +70,7 @@ def fill_numbers(buffer, messages, columns, facts):  # type: ignore[no-untyped-d
         if size != first.born_host_size or not is_same(buffer, message.born_host_at, first.born_host_at, size):
             facts[BORN_HOSTS] = 1
         size = message.store_host_size
+        facts[STORE_HOST_BYTES] += size
         if size != first.store_host_size or not is_same(buffer, message.store_host_at, first.store_host_at, size):
             facts[STORE_HOSTS] = 1
         facts[TAGS] += message.tags_length

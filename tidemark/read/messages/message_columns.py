@@ -141,11 +141,15 @@ class _Columns:
         """Ids of messages without a UNIQ_KEY; those of inner batches contain the index in the batch."""
         if not self._facts.elements:
             return self.offset_msg_id
-        return _ascii(*message.offset_message_ids(self._buffer, self._messages, with_element=True))
+        return self._offset_ids(with_element=True)
 
     @functools.cached_property
     def offset_msg_id(self) -> pa.Array:
-        return _ascii(*message.offset_message_ids(self._buffer, self._messages))
+        return self._offset_ids(with_element=False)
+
+    def _offset_ids(self, *, with_element: bool) -> pa.Array:
+        size = self._facts.store_host_bytes
+        return _ascii(*message.offset_message_ids(self._buffer, self._messages, size, with_element=with_element))
 
     @property
     def tag(self) -> pa.Array:

@@ -50,8 +50,8 @@ _OTHER_FORMATS = {
             "content": {"application/json": {"schema": {"$ref": "#/components/schemas/PullAnswer"}}, **_OTHER_FORMATS},
             "model": PullAnswer,
             "description": "The Accept header selects the format. Other formats than JSON have the pull's facts in "
-            "Tidemark-* headers; Arrow also has them in its schema's metadata. With bodies=view, Arrow's column body is "
-            "binary_view instead of binary: the service copies no body, and the client needs to read views. With "
+            "Tidemark-* headers; Arrow also has them in its schema's metadata. With bodies=view, Arrow's column body "
+            "is binary_view instead of binary: the service copies no body, and the client needs to read views. With "
             "follow=true the formats are NDJSON, events, Arrow and records, and there are no such headers.",
         },
         404: _PROBLEM,
