@@ -28,6 +28,7 @@ class Form(enum.Enum):
     RECORDS = enum.auto()
     CHECKED_RECORDS = enum.auto()  # each record is checked again, as by a consumer of Kafka
     ARROW = enum.auto()
+    ARROW_VIEWS = enum.auto()  # bodies are views of the records
     JSON = enum.auto()
 
 
@@ -90,7 +91,8 @@ class Puller:
         forms: dict[Form, Callable[[str, int], Iterator[_Taken]]] = {
             Form.RECORDS: partial(self._records, _count_records),
             Form.CHECKED_RECORDS: partial(self._records, _check_records),
-            Form.ARROW: self._tables,
+            Form.ARROW: partial(self._tables, False),
+            Form.ARROW_VIEWS: partial(self._tables, True),
             Form.JSON: self._rows,
         }
         self._pages = forms[place.form]
@@ -115,8 +117,8 @@ class Puller:
             _require(not page.skipped, "a record is wrong")
             yield take(page)
 
-    def _tables(self, topic: str, queue_id: int) -> Iterator[_Taken]:
-        for table in self._query.tables(topic, queue_id, 0, **self._limits):
+    def _tables(self, body_views: bool, topic: str, queue_id: int) -> Iterator[_Taken]:
+        for table in self._query.tables(topic, queue_id, 0, body_views=body_views, **self._limits):
             _require(table.schema.metadata[b"tidemark.skipped"] == b"[]", "a record is wrong")
             yield _Taken(table.num_rows, sum(_binary_size(chunk) for chunk in table["body"].chunks))
 
@@ -151,7 +153,9 @@ def _physical_offsets(buffer: NDArray[np.uint8], places: NDArray[np.int64]) -> N
     return raw.view(">i8")[:, 0].astype(np.int64)
 
 
-def _binary_size(bodies: pa.BinaryArray) -> int:
+def _binary_size(bodies: pa.Array) -> int:
+    if bodies.type == pa.binary_view():
+        return int(np.frombuffer(bodies.buffers()[1], np.int32)[::4].sum(dtype=np.int64))
     offsets = np.frombuffer(bodies.buffers()[1], np.int32)
     return int(offsets[bodies.offset + len(bodies)] - offsets[bodies.offset])
 
