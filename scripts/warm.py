@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 
 import numpy as np
@@ -40,7 +41,7 @@ LOOPS: dict[str, Callable[[], None]] = {
 def warm_all() -> None:
     """Call every loop once, with the types that services and clients use."""
     for user, warm in LOOPS.items():
-        print(f"compiling the loops of {user}", flush=True)
+        print(f"compiling the loops of {user}", file=sys.stderr, flush=True)
         warm()
 
 

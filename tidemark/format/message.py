@@ -6,6 +6,7 @@ A MESSAGE is a row of positions and numbers; positions (`*_at`) count from byte 
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -57,6 +58,7 @@ MessageArray = NDArray[np.void]
 
 _QUEUE_OFFSET_AT = int(HEAD.fields["queue_offset"][1])  # type: ignore[index]
 _ELEMENT_SUFFIX_SIZE = len("-2147483647")
+_HEX_OF_OFFSET = 16  # digits
 OTHER_QUEUE_FAULT = kernel.OTHER_QUEUE  # in addition to Fault: a valid record of another topic or queue
 _REASONS = {**{int(fault): fault.name for fault in Fault}, kernel.OTHER_QUEUE: "OTHER_QUEUE"}
 
@@ -195,14 +197,15 @@ def copy_records(
 
 
 def offset_message_ids(
-    buffer: U8Array, messages: MessageArray, *, with_element: bool = False
+    buffer: U8Array, messages: MessageArray, store_host_bytes: int, *, with_element: bool = False
 ) -> tuple[NDArray[np.int32], U8Array]:
     """Return (ends, text) of the offset message id of each message's record.
 
+    store_host_bytes: of all messages, from MessageFacts
     with_element: give elements of an inner batch the id ``{offset message id}-{index from 0}``.
     """
     ends = np.empty(len(messages) + 1, np.int32)
-    room = int((messages["store_host_size"].astype(np.int64) * 2 + 16).sum())
+    room = store_host_bytes * 2 + _HEX_OF_OFFSET * len(messages)
     out = np.empty(room + len(messages) * _ELEMENT_SUFFIX_SIZE * with_element, np.uint8)
     kernel.put_ids(buffer, messages, with_element, ends, out)
     return ends, out[: ends[-1]]
@@ -247,6 +250,12 @@ class MessageFacts(NamedTuple):
     has_one_store_host: bool
     compressed: int  # number of compressed bodies
     other_properties: int  # number of messages with properties other than TAGS, KEYS and UNIQ_KEY
+    elements: int  # number of elements of inner batches
+    tags_bytes: int  # bytes of the tags of all messages
+    keys_bytes: int
+    unique_keys_bytes: int
+    bodies_bytes: int  # as stored
+    store_host_bytes: int
 
 
 def number_columns(buffer: U8Array, messages: MessageArray) -> tuple[NumberColumns, MessageFacts]:
@@ -255,6 +264,40 @@ def number_columns(buffer: U8Array, messages: MessageArray) -> tuple[NumberColum
     longs, integers = np.empty((4, n), np.int64), np.empty((4, n), np.int32)
     columns = NumberColumns(*longs, *integers)
     facts = np.zeros(columns_kernel.N_FACTS, np.int64)
-    columns_kernel.fill_columns(buffer, messages, tuple(columns), facts)
-    born, store, compressed, others = facts.tolist()
-    return columns, MessageFacts(not born, not store, compressed, others)
+    columns_kernel.fill_numbers(buffer, messages, tuple(columns), facts)
+    born, store, *others = facts.tolist()
+    return columns, MessageFacts(not born, not store, *others)
+
+
+class Field(enum.IntEnum):
+    """A field of variable length, whose position MESSAGE has."""
+
+    TAGS = columns_kernel.TAGS
+    KEYS = columns_kernel.KEYS
+    UNIQUE_KEYS = columns_kernel.UNIQUE_KEYS
+    BODIES = columns_kernel.BODIES
+
+
+class FieldColumn(NamedTuple):
+    """A field of each message, as stored. A message without it has zero bytes."""
+
+    ends: NDArray[np.int32]  # Arrow's offsets: one more than messages
+    data: U8Array
+    values: int  # number of messages that have it
+    is_ascii: bool  # not computed for BODIES
+
+
+def gather_field(
+    buffer: U8Array, messages: MessageArray, which: Field, size: int, new_buffer: NewBuffer = _empty
+) -> FieldColumn:
+    """Return a field of *messages*, whose positions refer to *buffer*. size: bytes of all of them, by MessageFacts."""
+    ends, data = np.empty(len(messages) + 1, np.int32), new_buffer(size)
+    values, other_bits = columns_kernel.gather_field(buffer, messages, int(which), ends, data)
+    return FieldColumn(ends, data, values, is_ascii=not other_bits)
+
+
+def body_views(buffer: U8Array, messages: MessageArray) -> U8Array:
+    """Return an Arrow BinaryView (16 bytes) of the body of each of *messages*, with *buffer* as its data buffer 0."""
+    views = np.zeros(columns_kernel.VIEW_SIZE * len(messages), np.uint8)
+    columns_kernel.put_views(buffer, messages, views.view(np.int32), views)
+    return views

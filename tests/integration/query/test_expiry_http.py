@@ -31,6 +31,7 @@ FORMATS = (
     "application/x-ndjson",
     "application/vnd.apache.arrow.stream",
     "application/octet-stream",
+    "application/vnd.apache.arrow.stream; bodies=view",
 )
 
 

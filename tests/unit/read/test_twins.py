@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.builders import buffer_of_records, record_bytes, wire_batch
 from tidemark.format import message
 from tidemark.format.index_file import Header, oldest_entries, oldest_entries_plain
-from tidemark.format.message import PlainMessage, number_columns
+from tidemark.format.message import Field, PlainMessage, body_views, gather_field, number_columns
 from tidemark.format.properties import decode_properties
 from tidemark.format.record import decode_record
 
@@ -105,8 +106,36 @@ def test_number_columns_equal_the_message_fields(records: list[dict[str, Any]], 
     assert facts.has_one_born_host == (len(hosts["born"]) <= 1)
     assert facts.has_one_store_host == (len(hosts["store"]) <= 1)
     assert facts.compressed == sum(int(one["sys_flag"]) & 1 for one in messages)
+    assert facts.elements == int((messages["inner"] > 0).sum())
     if not facts.other_properties:
         assert not len(message.find_properties(buffer, messages).name_at)
+
+
+@given(RECORDS)
+def test_gathered_fields_and_views_equal_the_bytes_at_the_message_fields(records: list[dict[str, Any]]) -> None:
+    buffer, places, sizes = buffer_of_records(records)
+    rows = message.check_records(buffer, places=places, physical_offsets=places, sizes=sizes)
+    messages = message.unwrap_records(buffer, places, rows)
+    _, facts = number_columns(buffer, messages)
+    names = {Field.TAGS: "tags", Field.KEYS: "keys", Field.UNIQUE_KEYS: "unique_key", Field.BODIES: "body"}
+    for field, name in names.items():
+        expected = [buffer[one[f"{name}_at"] :][: one[f"{name}_length"]].tobytes() for one in messages]
+        size = {
+            Field.TAGS: facts.tags_bytes,
+            Field.KEYS: facts.keys_bytes,
+            Field.UNIQUE_KEYS: facts.unique_keys_bytes,
+            Field.BODIES: facts.bodies_bytes,
+        }[field]
+        assert size == sum(map(len, expected))
+        found = gather_field(buffer, messages, field, size)
+        data = found.data.tobytes()
+        assert [data[found.ends[i] : found.ends[i + 1]] for i in range(len(messages))] == expected
+        assert found.values == sum(map(bool, expected))
+        assert field is Field.BODIES or found.is_ascii == b"".join(expected).isascii()
+    buffers = [None, pa.py_buffer(body_views(buffer, messages)), pa.py_buffer(buffer)]
+    views = pa.Array.from_buffers(pa.binary_view(), len(messages), buffers)
+    views.validate(full=True)
+    assert views.to_pylist() == expected
 
 
 @given(st.data())

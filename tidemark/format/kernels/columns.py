@@ -1,9 +1,12 @@
-"""Numeric fields of messages as columns, and facts about all of them, in one compiled loop."""
+"""Fields of messages as Arrow columns, and facts about all of them, in one pass over the records."""
 
 from __future__ import annotations
 
+import numpy as np
+
 from tidemark.format.kernels.compiled import compiled
-from tidemark.format.kernels.copy import is_same
+from tidemark.format.kernels.copy import copy_bytes, is_same
+from tidemark.format.kernels.integers import get_u8
 from tidemark.format.sys_flag import INNER_BATCH_FLAGS, SysFlag
 
 (  # positions in the facts of `fill_columns`, initially 0
@@ -11,8 +14,17 @@ from tidemark.format.sys_flag import INNER_BATCH_FLAGS, SysFlag
     STORE_HOSTS,
     COMPRESSED,  # number of compressed bodies
     OTHER_PROPERTIES,  # number of messages with properties other than TAGS, KEYS and UNIQ_KEY
-) = range(4)
-N_FACTS = 4
+    ELEMENTS,  # number of elements of inner batches
+    TAGS,  # bytes of all tags
+    KEYS,
+    UNIQUE_KEYS,
+    BODIES,
+    STORE_HOST_BYTES,
+) = range(10)
+N_FACTS = 10
+VIEW_SIZE = 16  # of Arrow's BinaryView
+_INLINED = 12  # most bytes of a value within its view
+_NOT_ASCII = np.uint64(0x8080808080808080)
 _INNER, _COMPRESSED = int(INNER_BATCH_FLAGS), int(SysFlag.COMPRESSED)
 _TAGS_OVERHEAD, _KEYS_OVERHEAD, _UNIQUE_OVERHEAD = (len(name) + 2 for name in ("TAGS", "KEYS", "UNIQ_KEY"))
 
@@ -31,8 +43,8 @@ def _own_length(message):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def fill_columns(buffer, messages, columns, facts):  # type: ignore[no-untyped-def]
-    """Fill *columns* (of `tidemark.format.message`) and *facts* (int64, zeros) from MESSAGE rows.
+def fill_numbers(buffer, messages, columns, facts):  # type: ignore[no-untyped-def]
+    """Fill *columns* (`tidemark.format.message.NumberColumns`) and *facts* (int64, zeros) from MESSAGE rows.
 
     In elements of an inner batch, sys_flag is without the flags of the batch.
     """
@@ -47,6 +59,8 @@ def fill_columns(buffer, messages, columns, facts):  # type: ignore[no-untyped-d
         sys_flags[i] = message.sys_flag & ~_INNER if message.inner > 0 else message.sys_flag
         reconsume[i] = message.reconsume_times
         crcs[i] = message.body_crc
+        if message.inner > 0:
+            facts[ELEMENTS] += 1
         if message.sys_flag & _COMPRESSED:
             facts[COMPRESSED] += 1
         if _own_length(message) < message.properties_length:
@@ -56,5 +70,59 @@ def fill_columns(buffer, messages, columns, facts):  # type: ignore[no-untyped-d
         if size != first.born_host_size or not is_same(buffer, message.born_host_at, first.born_host_at, size):
             facts[BORN_HOSTS] = 1
         size = message.store_host_size
+        facts[STORE_HOST_BYTES] += size
         if size != first.store_host_size or not is_same(buffer, message.store_host_at, first.store_host_at, size):
             facts[STORE_HOSTS] = 1
+        facts[TAGS] += message.tags_length
+        facts[KEYS] += message.keys_length
+        facts[UNIQUE_KEYS] += message.unique_key_length
+        facts[BODIES] += message.body_length
+
+
+@compiled
+def gather_field(buffer, messages, which, ends, out):  # type: ignore[no-untyped-def]
+    """Copy the field *which* (TAGS, KEYS, UNIQUE_KEYS or BODIES) consecutively into *out*; ends as in `gather`.
+
+    Returns the number of messages with the field, and a word that is 0 if all bytes of a text are ASCII.
+    """
+    to = np.int64(0)
+    ends[0] = 0
+    count = 0
+    bits = np.uint64(0)
+    for i in range(messages.size):
+        message = messages[i]
+        at, length = np.int64(message.body_at), np.int64(message.body_length)
+        if which == TAGS:
+            at, length = np.int64(message.tags_at), np.int64(message.tags_length)
+        if which == KEYS:
+            at, length = np.int64(message.keys_at), np.int64(message.keys_length)
+        if which == UNIQUE_KEYS:
+            at, length = np.int64(message.unique_key_at), np.int64(message.unique_key_length)
+        if length > 0:
+            copy_bytes(buffer, at, length, out, to)
+            count += 1
+            to += length
+        ends[i + 1] = to
+    at = to if which == BODIES else np.int64(0)
+    while to - at >= 8:
+        bits |= get_u8(out, at)
+        at += 8
+    for k in range(at, to):
+        bits |= np.uint64(out[k])
+    return count, bits & _NOT_ASCII
+
+
+@compiled
+def put_views(buffer, messages, words, out):  # type: ignore[no-untyped-def]
+    """Write an Arrow BinaryView of each body, whose data buffer with index 0 is *buffer*.
+
+    words, out  the same zeroed memory, VIEW_SIZE bytes for each of *messages*, as int32 and as uint8
+    """
+    for i in range(messages.size):
+        at, length = messages[i].body_at, messages[i].body_length
+        words[4 * i] = length
+        if length <= _INLINED:
+            copy_bytes(buffer, at, length, out, VIEW_SIZE * i + 4)
+        else:
+            copy_bytes(buffer, at, 4, out, VIEW_SIZE * i + 4)
+            words[4 * i + 3] = at

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tidemark.format.kernels.bounds import require_within
 from tidemark.format.kernels.compiled import compiled, machine
+from tidemark.format.kernels.integers import get_u8
 
 
 @compiled
@@ -18,7 +19,11 @@ def copy_bytes(source, at, length, target, to):  # type: ignore[no-untyped-def]
 @compiled
 def is_same(buffer, one, other, length):  # type: ignore[no-untyped-def]
     """Return True if the *length* bytes at *one* and at *other* are equal; for small lengths."""
-    for i in range(length):
+    whole = length // 8 * 8
+    for i in range(0, whole, 8):
+        if get_u8(buffer, one + i) != get_u8(buffer, other + i):
+            return False
+    for i in range(whole, length):
         if buffer[one + i] != buffer[other + i]:
             return False
     return True

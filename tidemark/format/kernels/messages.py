@@ -13,7 +13,7 @@ from tidemark.format.kernels import properties as names
 from tidemark.format.kernels.compiled import compiled
 from tidemark.format.kernels.copy import copy_bytes, is_same
 from tidemark.format.kernels.crc import masked_crc32
-from tidemark.format.kernels.integers import get_i2, get_i4, get_i8
+from tidemark.format.kernels.integers import get_i2, get_i4, get_i8, get_u4, put_i8
 from tidemark.format.kernels.json_text import put_number
 from tidemark.format.kernels.positions import (
     BODY_CRC,
@@ -45,7 +45,6 @@ _LENGTH, _NUMBER = int(Fault.LENGTH), int(Fault.NUMBER)
 OTHER_QUEUE = 32  # in addition to Fault: a valid record of another topic or queue
 _INNER_BATCH = INNER_BATCH_FLAGS
 _HYPHEN = ord("-")
-_HEX = b"".join(b"%02X" % byte for byte in range(256))
 
 
 @compiled
@@ -249,24 +248,40 @@ def find_places(buffer, places):  # type: ignore[no-untyped-def]
     return n
 
 
+@compiled(inline="always")
+def _hex_digits(value):  # type: ignore[no-untyped-def]
+    """Return the eight upper-case hex digits of 32 bits, the first one in the highest byte."""
+    x = np.uint64(value)
+    x = ((x << np.uint64(16)) | x) & np.uint64(0x0000FFFF0000FFFF)
+    x = ((x << np.uint64(8)) | x) & np.uint64(0x00FF00FF00FF00FF)
+    x = ((x << np.uint64(4)) | x) & np.uint64(0x0F0F0F0F0F0F0F0F)
+    is_letter = ((x + np.uint64(0x0606060606060606)) >> np.uint64(4)) & np.uint64(0x0101010101010101)
+    return x + np.uint64(0x3030303030303030) + is_letter * np.uint64(ord("A") - ord("9") - 1)
+
+
+@compiled
+def put_id(buffer, message, out, to):  # type: ignore[no-untyped-def]
+    """Write the offset message id (docs/format.md §2) of a MESSAGE row at out[to] in upper-case hex; return its end."""
+    at = message.store_host_at
+    for k in range(at, at + message.store_host_size, 4):
+        put_i8(out, to, _hex_digits(get_u4(buffer, k)))
+        to += 8
+    physical_offset = np.uint64(message.physical_offset)
+    put_i8(out, to, _hex_digits(physical_offset >> np.uint64(32)))
+    put_i8(out, to + 8, _hex_digits(physical_offset & np.uint64(0xFFFFFFFF)))
+    return to + 16
+
+
 @compiled
 def put_ids(buffer, messages, with_element, ends, out):  # type: ignore[no-untyped-def]
-    """Write offset message ids (docs/format.md §2) of *messages* as upper-case hex, consecutively; ends as in `gather`.
+    """Write the offset message ids of *messages* consecutively; ends as in `gather`.
 
     with_element  append a hyphen and the index in the batch to the id of each element of an inner batch
     """
     to = 0
     ends[0] = 0
     for i in range(messages.size):
-        at = messages[i].store_host_at
-        for k in range(at, at + messages[i].store_host_size):
-            out[to], out[to + 1] = _HEX[2 * buffer[k]], _HEX[2 * buffer[k] + 1]
-            to += 2
-        physical_offset = messages[i].physical_offset
-        for shift in range(56, -1, -8):
-            byte = (physical_offset >> shift) & 0xFF
-            out[to], out[to + 1] = _HEX[2 * byte], _HEX[2 * byte + 1]
-            to += 2
+        to = put_id(buffer, messages[i], out, to)
         if with_element and messages[i].inner > 0:
             out[to] = _HYPHEN
             to = put_number(np.int64(messages[i].inner - 1), out, to + 1)

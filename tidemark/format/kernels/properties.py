@@ -90,7 +90,7 @@ def _name_of(buffer, at, length):  # type: ignore[no-untyped-def]
     return -1
 
 
-@compiled
+@compiled(inline="always")
 def scan_properties(buffer, at, end, found):  # type: ignore[no-untyped-def]
     """Fill *found* with position and length of each value, 0 and 0 if absent. Of duplicates the last one counts.
 

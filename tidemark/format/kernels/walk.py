@@ -185,7 +185,7 @@ def crc_fault(buffer, at, total, body_at, body_length, properties_length):  # ty
     return _NONE
 
 
-@compiled
+@compiled(inline="always")
 def fill_row(buffer, at, base, record, row, found):  # type: ignore[no-untyped-def]
     """Fill *row* of the measured record at *at*, all but `fault` and `owned`; False if a number is invalid.
 

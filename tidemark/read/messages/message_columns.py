@@ -1,11 +1,13 @@
 """Messages as Arrow columns, built from the buffer of records by compiled loops without Python code per message.
 
-The columns are the fields of the JSON contract; body is binary and decompressed. Values are the library's defaults: an
-inner batch's elements have their own properties, without TAGS, KEYS and UNIQ_KEY, which have separate columns.
+The columns are the fields of the JSON contract; body is decompressed, as binary or as views of the records. Values are
+the library's defaults: an inner batch's elements have their own properties, without TAGS, KEYS and UNIQ_KEY, which have
+separate columns.
 """
 
 from __future__ import annotations
 
+import enum
 import functools
 from collections.abc import Collection, Mapping
 
@@ -17,7 +19,7 @@ from numpy.typing import NDArray
 from tidemark.format import message
 from tidemark.format.compression import decompress
 from tidemark.format.dispatch_request import U8Array
-from tidemark.format.message import MessageArray, MessageFacts, NumberColumns, number_columns
+from tidemark.format.message import Field, MessageArray, MessageFacts, NumberColumns, gather_field, number_columns
 from tidemark.format.properties import split_keys
 from tidemark.format.sys_flag import SysFlag
 from tidemark.read.buffers import POOL
@@ -47,21 +49,42 @@ SCHEMA = pa.schema(
         ("body", pa.binary()),
     ]
 )
+VIEW_SCHEMA = SCHEMA.set(SCHEMA.get_field_index("body"), pa.field("body", pa.binary_view()))
 
-
+_KEYS, _PROPERTIES = SCHEMA.field("keys").type, SCHEMA.field("properties").type
+_NO_TEXTS = pa.array([], pa.string())
+_NO_ENTRIES = pa.StructArray.from_arrays([_NO_TEXTS, _NO_TEXTS], fields=[_PROPERTIES.key_field, _PROPERTIES.item_field])
 _SPACE = 0x20
+_INT32_SIZE = 4
+_LEAST_SHARE = 3 / 4  # of bodies in records that are sent whole: below it a copy of the bodies costs less
+
+
+class BodyType(enum.Enum):
+    """Arrow type of the column `body`."""
+
+    BINARY = "binary"
+    VIEW = "binary_view"  # of the records, which are sent whole, so that no body is copied
+
+
+_SCHEMAS = {BodyType.BINARY: SCHEMA, BodyType.VIEW: VIEW_SCHEMA}
 
 
 def message_batch(
-    part: PulledPart, columns: Collection[str] | None = None, *, room: BodyRoom | None = None
+    part: PulledPart,
+    columns: Collection[str] | None = None,
+    *,
+    room: BodyRoom | None = None,
+    body_type: BodyType = BodyType.BINARY,
 ) -> pa.RecordBatch:
     """Return the messages of *part*, in order. columns: build only these, in SCHEMA's order.
 
     room  limit of the response for decompressed bodies
     """
-    fields = [field for field in SCHEMA if columns is None or field.name in columns]
-    made = _Columns(part.records.buffer, part.messages, room)
-    return pa.RecordBatch.from_arrays([made.column(field.name) for field in fields], schema=pa.schema(fields))
+    schema = _SCHEMAS[body_type]
+    if columns is not None:
+        schema = pa.schema([field for field in schema if field.name in columns])
+    made = _Columns(part, room, body_type)
+    return pa.RecordBatch.from_arrays([made.column(name) for name in schema.names], schema=schema)
 
 
 _AS_THEY_ARE = {
@@ -78,15 +101,17 @@ _AS_THEY_ARE = {
 class _Columns:
     """Columns of messages, each built on request."""
 
-    def __init__(self, buffer: U8Array, messages: MessageArray, room: BodyRoom | None) -> None:
-        self._buffer = buffer
-        self._messages = messages
+    def __init__(self, part: PulledPart, room: BodyRoom | None, body_type: BodyType) -> None:
+        self._buffer = part.records.buffer
+        self._messages = part.messages
+        self._is_sound = part.records.is_sound
         self._room = room
+        self._body_type = body_type
 
     def column(self, name: str) -> pa.Array:
         """Return one of SCHEMA's columns."""
         if name in _AS_THEY_ARE:
-            return pa.array(getattr(self._numbers, _AS_THEY_ARE[name]))
+            return _number_array(getattr(self._numbers, _AS_THEY_ARE[name]))
         column: pa.Array = getattr(self, name)
         return column
 
@@ -104,7 +129,7 @@ class _Columns:
 
     @property
     def message_id(self) -> pa.Array:
-        unique_keys = _texts(self._buffer, self._messages, "unique_key")
+        unique_keys = self._text(Field.UNIQUE_KEYS, self._facts.unique_keys_bytes)
         if not unique_keys.null_count:
             return unique_keys
         if unique_keys.null_count == len(self._messages):
@@ -114,21 +139,35 @@ class _Columns:
     @property
     def _own_offset_ids(self) -> pa.Array:
         """Ids of messages without a UNIQ_KEY; those of inner batches contain the index in the batch."""
-        if not self._messages["inner"].any():
+        if not self._facts.elements:
             return self.offset_msg_id
-        return _strings(*message.offset_message_ids(self._buffer, self._messages, with_element=True), None)
+        return self._offset_ids(with_element=True)
 
     @functools.cached_property
     def offset_msg_id(self) -> pa.Array:
-        return _strings(*message.offset_message_ids(self._buffer, self._messages), None)
+        return self._offset_ids(with_element=False)
+
+    def _offset_ids(self, *, with_element: bool) -> pa.Array:
+        size = self._facts.store_host_bytes
+        return _ascii(*message.offset_message_ids(self._buffer, self._messages, size, with_element=with_element))
 
     @property
     def tag(self) -> pa.Array:
-        return _texts(self._buffer, self._messages, "tags")
+        return self._text(Field.TAGS, self._facts.tags_bytes)
 
     @property
     def keys(self) -> pa.Array:
-        return _key_lists(_texts(self._buffer, self._messages, "keys"))
+        if not self._facts.keys_bytes:
+            return _no_lists(len(self._messages))
+        return _key_lists(self._text(Field.KEYS, self._facts.keys_bytes))
+
+    def _text(self, text: Field, size: int) -> pa.Array:
+        """Return a text of each message; null for messages without it. size: bytes of all of them."""
+        if not size:
+            return pa.nulls(len(self._messages), pa.string())
+        found = gather_field(self._buffer, self._messages, text, size)
+        valid = None if found.values == len(self._messages) else np.diff(found.ends) > 0
+        return _strings(found.ends, found.data, valid, is_ascii=found.is_ascii)
 
     @property
     def properties(self) -> pa.Array:
@@ -140,7 +179,7 @@ class _Columns:
     def sys_flag(self) -> pa.Array:
         flags = self._numbers.sys_flag
         if not self._facts.compressed:
-            return pa.array(flags)
+            return _number_array(flags)
         return pa.array(flags & ~np.where(self._bodies[1], int(SysFlag.COMPRESSED), 0).astype(np.int32))
 
     @property
@@ -153,39 +192,80 @@ class _Columns:
 
     @property
     def body(self) -> pa.Array:
-        return self._bodies[0]
+        if self._body_type is BodyType.BINARY:
+            return self._bodies[0]
+        if not self._may_send_records():
+            return self._bodies[0].cast(pa.binary_view())
+        views = message.body_views(self._buffer, self._messages)
+        buffers = [None, pa.py_buffer(views), pa.py_buffer(self._buffer)]
+        return pa.Array.from_buffers(pa.binary_view(), len(self._messages), buffers, 0)
+
+    def _may_send_records(self) -> bool:
+        """Return True if the client may get all records, and they are hardly larger than their bodies.
+
+        It may not get an invalid record, which may belong to another topic.
+        """
+        if not self._is_sound or self._facts.compressed:
+            return False
+        return self._facts.bodies_bytes >= _LEAST_SHARE * self._buffer.size
 
     @functools.cached_property
     def _bodies(self) -> tuple[pa.Array, NDArray[np.bool_]]:
         """Return the bodies, and which of them were decompressed."""
         if not self._facts.compressed:
-            return _stored_bodies(self._buffer, self._messages), np.zeros(len(self._messages), np.bool_)
-        return _bodies(self._buffer, self._messages, self._room)
+            return self._stored_bodies(), np.zeros(len(self._messages), np.bool_)
+        compressed = (self._messages["sys_flag"] & SysFlag.COMPRESSED) != 0
+        require_thread(self._facts.compressed, int(self._messages["body_length"][compressed].sum()))
+        return _decompressed(self._stored_bodies().to_pylist(), self._messages["sys_flag"], compressed, self._room)
+
+    def _stored_bodies(self) -> pa.Array:
+        size = self._facts.bodies_bytes
+        found = gather_field(self._buffer, self._messages, Field.BODIES, size, POOL.lend)
+        buffers = [None, pa.py_buffer(found.ends), pa.py_buffer(found.data)]
+        return pa.Array.from_buffers(pa.binary(), len(self._messages), buffers, 0)
 
 
 def arrow_stream(
-    parts: list[PulledPart], metadata: Mapping[str, str], *, room: BodyRoom | None = None
+    parts: list[PulledPart],
+    metadata: Mapping[str, str],
+    *,
+    room: BodyRoom | None = None,
+    body_type: BodyType = BodyType.BINARY,
 ) -> list[bytes | memoryview]:
     """Return an Arrow IPC stream of all *parts* in pieces, without copying columns.
 
     *metadata* is added to the schema.
     """
     pieces = StreamPieces()
-    with pa.ipc.new_stream(pa.PythonFile(pieces, "w"), SCHEMA.with_metadata(dict(metadata))) as writer:
+    schema = _SCHEMAS[body_type].with_metadata(dict(metadata))
+    with pa.ipc.new_stream(pa.PythonFile(pieces, "w"), schema) as writer:
         for part in parts:
-            writer.write_batch(message_batch(part, room=room))
+            writer.write_batch(message_batch(part, room=room, body_type=body_type))
     return pieces.joined()
 
 
-def _strings(ends: NDArray[np.int32], data: U8Array, valid: NDArray[np.bool_] | None) -> pa.Array:
-    """Build strings from Arrow offsets and bytes; invalid UTF-8 is replaced."""
+def _number_array(values: NDArray[np.int32] | NDArray[np.int64]) -> pa.Array:
+    """Return *values* as a column; `pa.array` takes several times as long."""
+    kind = pa.int32() if values.itemsize == _INT32_SIZE else pa.int64()
+    return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(values)], 0)
+
+
+def _ascii(ends: NDArray[np.int32], data: U8Array) -> pa.Array:
+    """Return strings of ASCII characters from Arrow offsets and bytes."""
+    return _strings(ends, data, None, is_ascii=True)
+
+
+def _strings(
+    ends: NDArray[np.int32], data: U8Array, valid: NDArray[np.bool_] | None, *, is_ascii: bool | None = None
+) -> pa.Array:
+    """Return strings from Arrow offsets and bytes; invalid UTF-8 is replaced. is_ascii: None if it is not known."""
     bitmap, nulls = None, 0
-    if valid is not None and not valid.all():
+    if valid is not None:
         bitmap = pa.py_buffer(np.packbits(valid, bitorder="little"))
         nulls = int((~valid).sum())
     buffers = [bitmap, pa.py_buffer(ends), pa.py_buffer(data)]
     array = pa.Array.from_buffers(pa.string(), len(ends) - 1, buffers, nulls)
-    if not data.size or int(data.max()) < 0x80:
+    if not data.size or (int(data.max()) < 0x80 if is_ascii is None else is_ascii):
         return array
     try:
         array.validate(full=True)
@@ -194,14 +274,6 @@ def _strings(ends: NDArray[np.int32], data: U8Array, valid: NDArray[np.bool_] | 
         raw = pa.Array.from_buffers(pa.binary(), len(ends) - 1, buffers, nulls)
         return pa.array([None if text is None else text.decode("utf-8", "replace") for text in raw.to_pylist()])
     return array
-
-
-def _texts(buffer: U8Array, messages: MessageArray, name: str) -> pa.Array:
-    """Return a property's values; null for messages without it."""
-    lengths = messages[f"{name}_length"]
-    if not lengths.any():
-        return pa.nulls(len(messages), pa.string())
-    return _strings(*message.gather(buffer, messages[f"{name}_at"], lengths), lengths > 0)
 
 
 def _key_lists(keys: pa.Array) -> pa.Array:
@@ -220,6 +292,11 @@ def _key_lists(keys: pa.Array) -> pa.Array:
     return pa.ListArray.from_arrays(pa.array(np.cumsum(ends, dtype=np.int32)), texts)
 
 
+def _no_lists(n: int) -> pa.Array:
+    """Return *n* empty lists."""
+    return pa.Array.from_buffers(_KEYS, n, [None, pa.py_buffer(np.zeros(n + 1, np.int32))], 0, children=[_NO_TEXTS])
+
+
 def _has_spaces(texts: pa.Array) -> bool:
     data = texts.buffers()[2]
     return data is not None and bool((np.frombuffer(data, np.uint8) == _SPACE).any())
@@ -235,8 +312,8 @@ def _properties(buffer: U8Array, messages: MessageArray) -> pa.Array:
 
 def _no_properties(n: int) -> pa.Array:
     """Return *n* empty maps."""
-    none = pa.array([], pa.string())
-    return pa.MapArray.from_arrays(pa.array(np.zeros(n + 1, np.int32)), none, none, pa.map_(pa.string(), pa.string()))
+    ends = pa.py_buffer(np.zeros(n + 1, np.int32))
+    return pa.Array.from_buffers(_PROPERTIES, n, [None, ends], 0, children=[_NO_ENTRIES])
 
 
 def _hosts(buffer: U8Array, messages: MessageArray, which: str, *, is_one: bool) -> pa.Array:
@@ -259,19 +336,13 @@ def _repeated(text: bytes, n: int) -> pa.Array:
     return pa.Array.from_buffers(pa.string(), n, [None, pa.py_buffer(ends), pa.py_buffer(text * n)])
 
 
-def _stored_bodies(buffer: U8Array, messages: MessageArray) -> pa.Array:
-    ends, data = message.gather(buffer, messages["body_at"], messages["body_length"], POOL.lend)
-    return pa.Array.from_buffers(pa.binary(), len(messages), [None, pa.py_buffer(ends), pa.py_buffer(data)])
-
-
-def _bodies(buffer: U8Array, messages: MessageArray, room: BodyRoom | None) -> tuple[pa.Array, NDArray[np.bool_]]:
-    """Return the bodies, and which of them were decompressed."""
-    compressed = (messages["sys_flag"] & SysFlag.COMPRESSED) != 0
-    require_thread(int(compressed.sum()), int(messages["body_length"][compressed].sum()))
-    bodies = _stored_bodies(buffer, messages).to_pylist()
-    done = np.zeros(len(messages), np.bool_)
+def _decompressed(
+    bodies: list[bytes], sys_flags: NDArray[np.int32], compressed: NDArray[np.bool_], room: BodyRoom | None
+) -> tuple[pa.Array, NDArray[np.bool_]]:
+    """Return *bodies* with the *compressed* ones decompressed, and which of them could be."""
+    done = np.zeros(len(bodies), np.bool_)
     for i in np.flatnonzero(compressed):
-        original = (decompress if room is None else room.decompress)(bodies[i], int(messages["sys_flag"][i]))
+        original = (decompress if room is None else room.decompress)(bodies[i], int(sys_flags[i]))
         if original is not None:
             bodies[i] = original
             done[i] = True

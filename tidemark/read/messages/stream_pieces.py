@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-_LARGE_BYTES = 64 << 10  # kept as a separate piece; copying a smaller one is cheaper than sending it separately
+_LARGE_BYTES = 256 << 10  # kept as a separate piece; copying a smaller one is cheaper than sending it separately
 
 
 class StreamPieces:

@@ -10,7 +10,7 @@ from tidemark.read.messages.stream_pieces import StreamPieces
 
 def test_small_pieces_are_joined_and_large_ones_are_not_copied() -> None:
     """Neighbouring small pieces become one; a large buffer stays the caller's own memory."""
-    large = np.arange(1 << 17, dtype=np.uint8)
+    large = np.arange(1 << 19, dtype=np.uint8)
     pieces = StreamPieces()
     for data in (b"a", b"b", pa.py_buffer(large), b"c", pa.py_buffer(b"d")):
         assert pieces.write(data) == len(data)
