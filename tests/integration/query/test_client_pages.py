@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 
-import orjson
 import pyarrow as pa
 import pytest
 
@@ -51,36 +50,6 @@ def test_pages_hold_every_message_once(query_of_store: BuiltStore, max_bytes: in
         assert whole["body"].to_pylist() == expected
         assert whole["queue_offset"].to_pylist() == list(range(COUNT))
         assert tables[-1].schema.metadata[b"tidemark.next_offset"] == str(COUNT).encode()
-
-
-def test_tables_with_views_equal_those_with_binary_bodies(query_of_store: BuiltStore) -> None:
-    """The bodies are the only difference, in single pages, in pages of a queue, and in pages of many queues."""
-    with serve_query(query_of_store.root) as http, Query(str(http.base_url)) as query:
-
-        def pages(body_views: bool) -> dict[str, list[pa.Table]]:
-            many = query.tables_of({("events", 0): 0}, max_bytes=50_000, body_views=body_views)
-            return {
-                "page": [query.pull_table("events", 0, 0, max_bytes=50_000, body_views=body_views)],
-                "queue": list(query.tables("events", 0, 0, max_bytes=50_000, body_views=body_views)),
-                "queues": [table for _, table in many],
-            }
-
-        views, binary = pages(body_views=True), pages(body_views=False)
-        for name, tables in views.items():
-            assert {table.schema.field("body").type for table in tables} == {pa.binary_view()}
-            assert [table.cast(own.schema) for table, own in zip(tables, binary[name], strict=True)] == binary[name]
-
-
-def test_a_damaged_record_is_skipped_in_tables_with_views(query_of_store: BuiltStore) -> None:
-    damaged = query_of_store.append("events", b"x" * 2000)
-    query_of_store.append("events", b"y" * 2000)
-    query_of_store.write_log(damaged.physical_offset + 1000, b"DAMAGED")
-    query_of_store.publish()
-    with serve_query(query_of_store.root) as http, Query(str(http.base_url)) as query:
-        (page,) = query.tables("events", 0, COUNT, body_views=True)
-        assert page["body"].to_pylist() == [b"y" * 2000]
-        (skipped,) = orjson.loads(page.schema.metadata[b"tidemark.skipped"])
-        assert (skipped["queue_offset"], skipped["reason"]) == (COUNT, "BODY_CRC")
 
 
 def test_pages_of_a_tag_hold_its_messages(query_of_store: BuiltStore) -> None:

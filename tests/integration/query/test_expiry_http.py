@@ -31,7 +31,6 @@ FORMATS = (
     "application/x-ndjson",
     "application/vnd.apache.arrow.stream",
     "application/octet-stream",
-    "application/vnd.apache.arrow.stream; bodies=view",
 )
 
 

@@ -74,14 +74,7 @@ def test_each_queue_is_answered_as_by_a_pull_of_its_own(client: httpx.Client) ->
         }
 
 
-@pytest.mark.parametrize(
-    "accept",
-    [
-        "application/octet-stream",
-        "application/vnd.apache.arrow.stream",
-        "application/vnd.apache.arrow.stream; bodies=view",
-    ],
-)
+@pytest.mark.parametrize("accept", ["application/octet-stream", "application/vnd.apache.arrow.stream"])
 def test_a_multi_pull_in_other_formats_is_multipart(client: httpx.Client, accept: str) -> None:
     """Headers and bytes are those of a pull of this queue."""
     response = client.post("/v1/pull", json={"queues": ALL}, headers={"Accept": accept})
@@ -97,7 +90,7 @@ def test_a_multi_pull_in_other_formats_is_multipart(client: httpx.Client, accept
             headers={"Accept": accept},
         )
         assert body == own.content
-        assert headers["Content-Type"].replace('"', "") == accept  # the parser of the parts quotes a parameter
+        assert headers["Content-Type"] == accept
         told = {name: value for name, value in headers.items() if name.startswith("Tidemark-")}
         assert told == {name: own.headers[name] for name in told}
         assert len(told) == sum(name.startswith("tidemark-") for name in own.headers)

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 RECORDS = "application/octet-stream"
 ARROW = "application/vnd.apache.arrow.stream"
-_ARROW_VIEWS = f"{ARROW}; bodies=view"  # a service that does not know the parameter sends binary bodies
 
 
 class RecordsPage(NamedTuple):
@@ -45,11 +44,6 @@ def records_page(answer: Answer) -> RecordsPage:
         int(headers["Tidemark-Message-Count"]),
         orjson.loads(headers["Tidemark-Skipped"]),
     )
-
-
-def table_form(*, body_views: bool) -> str:
-    """Return the form to ask for. body_views: bodies as binary_view, which refers to the records of the answer."""
-    return _ARROW_VIEWS if body_views else ARROW
 
 
 def table_of(answer: Answer) -> pa.Table:

@@ -27,12 +27,12 @@ from tidemark.client.answers import (
 from tidemark.client.received_message import TopicQueue
 from tidemark.client.rest.connections import Answer, Connections, SentRequest
 from tidemark.client.rest.page import (
+    ARROW,
     RECORDS,
     RecordsPage,
     following_offset,
     has_messages,
     records_page,
-    table_form,
     table_of,
 )
 from tidemark.client.rest.problems import Json, require_success
@@ -81,23 +81,14 @@ class Query:
         return records_page(self.answer(path, RECORDS, {"offset": offset, **parameters}))
 
     def pull_table(
-        self,
-        topic: str,
-        queue_id: int,
-        offset: int | str,
-        *,
-        body_views: bool = False,
-        **parameters: Unpack[RecordsParameters],
+        self, topic: str, queue_id: int, offset: int | str, **parameters: Unpack[RecordsParameters]
     ) -> pa.Table:
         """Pull a table with one column per field. Arguments as for `pull`.
 
         The schema's metadata has the other values as text, such as `tidemark.next_offset`.
-
-        body_views: the column body is binary_view instead of binary, so that the service copies no body. The table then
-        keeps the records in memory, which are a little larger than the bodies.
         """
-        path, form = messages_path(topic, queue_id), table_form(body_views=body_views)
-        return table_of(self.answer(path, form, {"offset": offset, **parameters}))
+        path = messages_path(topic, queue_id)
+        return table_of(self.answer(path, ARROW, {"offset": offset, **parameters}))
 
     def record_pages(
         self,
@@ -143,16 +134,13 @@ class Query:
         *,
         wait_ms: int | None = None,
         with_empty: bool = False,
-        body_views: bool = False,
         **parameters: Unpack[PageParameters],
     ) -> Iterator[pa.Table]:
         """Yield pages of `pull_table`, as `record_pages` does.
 
         with_empty: also yield pages without messages, which may report damage
-        body_views: as for `pull_table`
         """
-        form = table_form(body_views=body_views)
-        for answer in self._answers(topic, queue_id, offset, form, wait_ms, parameters):
+        for answer in self._answers(topic, queue_id, offset, ARROW, wait_ms, parameters):
             if with_empty or has_messages(answer.headers):
                 yield table_of(answer)
 
@@ -171,14 +159,10 @@ class Query:
                 yield part.queue, records_page(part.answer)
 
     def tables_of(
-        self,
-        queues: Mapping[tuple[str, int], int | str],
-        *,
-        body_views: bool = False,
-        **parameters: Unpack[QueueLimits],
+        self, queues: Mapping[tuple[str, int], int | str], **parameters: Unpack[QueueLimits]
     ) -> Iterator[tuple[TopicQueue, pa.Table]]:
-        """Yield pages of `pull_table` of many queues, as `record_pages_of` does. body_views: as for `pull_table`."""
-        for part in many_pages(self._connections, queues, table_form(body_views=body_views), parameters):
+        """Yield pages of `pull_table` of many queues, as `record_pages_of` does."""
+        for part in many_pages(self._connections, queues, ARROW, parameters):
             if has_messages(part.answer.headers):
                 yield part.queue, table_of(part.answer)
 

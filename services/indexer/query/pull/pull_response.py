@@ -12,7 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from tidemark.read.messages.body import BodyEncoding, BodyRoom
-from tidemark.read.messages.message_columns import BodyType, arrow_stream
+from tidemark.read.messages.message_columns import arrow_stream
 from tidemark.read.messages.message_json import message_json
 from tidemark.read.pull import PullResult, PullStatus
 from tidemark.read.records import Skipped
@@ -30,21 +30,9 @@ class BodyFormat(enum.Enum):
     JSON = "application/json"
     NDJSON = "application/x-ndjson"
     ARROW = "application/vnd.apache.arrow.stream"
-    ARROW_VIEWS = "application/vnd.apache.arrow.stream; bodies=view"  # a parameter that older services ignore
     RECORDS = "application/octet-stream"
 
-    @property
-    def is_arrow(self) -> bool:
-        """Return True for an Arrow stream."""
-        return self in _BODY_TYPES
 
-    @property
-    def label(self) -> str:
-        """Return the name in metrics."""
-        return (BodyFormat.ARROW if self.is_arrow else self).name.lower()
-
-
-_BODY_TYPES = {BodyFormat.ARROW: BodyType.BINARY, BodyFormat.ARROW_VIEWS: BodyType.VIEW}
 F = TypeVar("F", bound=enum.Enum)
 _BY_RANGE = {
     **{body_format.value: body_format for body_format in BodyFormat},
@@ -60,9 +48,7 @@ def accepted_format(accept: str | None) -> BodyFormat:
 
 
 def accepted_of(accept: str | None, by_range: Mapping[str, F], *, hint: str = "") -> F:
-    """Return the format that an Accept header selects.
-
-    by_range: formats by media range, which may have parameters; other parameters are ignored. */* is the default.
+    """Return the format that an Accept header selects. by_range: formats by media range; */* is the default.
 
     Raises:
         HTTPException: 406, the header accepts none of the formats.
@@ -71,9 +57,8 @@ def accepted_of(accept: str | None, by_range: Mapping[str, F], *, hint: str = ""
         return by_range["*/*"]
     best: tuple[float, F] | None = None
     for choice in accept.split(","):
-        media_range, *parameters = (piece.strip() for piece in choice.lower().split(";"))
-        with_parameters = "; ".join([media_range, *(one for one in parameters if not one.startswith("q="))])
-        body_format = by_range.get(with_parameters, by_range.get(media_range))
+        media_range, *parameters = (piece.strip() for piece in choice.split(";"))
+        body_format = by_range.get(media_range.lower())
         weight = _weight(parameters)
         if body_format is not None and weight > 0 and (best is None or weight > best[0]):
             best = (weight, body_format)
@@ -173,14 +158,13 @@ class PullAnswerer:
                 pieces = [*self._json(pulled, _rows(pulled, encoding, b",", as_broker, room)), json_end]
             case BodyFormat.NDJSON:
                 pieces = _rows(pulled, encoding, b"\n", as_broker, room)
-            case BodyFormat.ARROW | BodyFormat.ARROW_VIEWS:
-                facts, body_type = self._text_facts(pulled), _BODY_TYPES[body_format]
-                pieces = arrow_stream(pulled.result.parts, facts, room=room, body_type=body_type)
+            case BodyFormat.ARROW:
+                pieces = arrow_stream(pulled.result.parts, self._text_facts(pulled), room=room)
             case BodyFormat.RECORDS:
                 pieces = pulled.result.unchecked if pulled.limits.unchecked else _stored_records(pulled)
         headers = {} if body_format is BodyFormat.JSON else _header_names(self._text_facts(pulled))
         body = PullBody(body_format.value, headers, pieces)
-        self._count(body.size, body_format.label, pulled.result)
+        self._count(body.size, body_format.name.lower(), pulled.result)
         return body
 
     def records(self, pulled: Pulled) -> Pieces:

@@ -50,9 +50,8 @@ _OTHER_FORMATS = {
             "content": {"application/json": {"schema": {"$ref": "#/components/schemas/PullAnswer"}}, **_OTHER_FORMATS},
             "model": PullAnswer,
             "description": "The Accept header selects the format. Other formats than JSON have the pull's facts in "
-            "Tidemark-* headers; Arrow also has them in its schema's metadata. With bodies=view, Arrow's column body "
-            "is binary_view instead of binary: the service copies no body, and the client needs to read views. With "
-            "follow=true the formats are NDJSON, events, Arrow and records, and there are no such headers.",
+            "Tidemark-* headers; Arrow also has them in its schema's metadata. With follow=true the formats are "
+            "NDJSON, events, Arrow and records, and there are no such headers.",
         },
         404: _PROBLEM,
         406: _PROBLEM,
@@ -92,7 +91,7 @@ async def pull_messages(request: Request, topic: TopicName, queue_id: QueueId) -
         state.settings,
         whole_records=body_format is BodyFormat.RECORDS,
         as_broker=arguments.semantics is Semantics.ROCKETMQ,
-        as_columns=body_format.is_arrow,
+        as_columns=body_format is BodyFormat.ARROW,
     )
     wait = functools.partial(state.watcher.wait_for_request, request)
     return await Puller(state, QueuePull(state, topic, queue_id, arguments.offset, limits), wait).run(telling)
