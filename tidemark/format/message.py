@@ -294,10 +294,3 @@ def gather_field(
     ends, data = np.empty(len(messages) + 1, np.int32), new_buffer(size)
     values, other_bits = columns_kernel.gather_field(buffer, messages, int(which), ends, data)
     return FieldColumn(ends, data, values, is_ascii=not other_bits)
-
-
-def body_views(buffer: U8Array, messages: MessageArray) -> U8Array:
-    """Return an Arrow BinaryView (16 bytes) of the body of each of *messages*, with *buffer* as its data buffer 0."""
-    views = np.zeros(columns_kernel.VIEW_SIZE * len(messages), np.uint8)
-    columns_kernel.put_views(buffer, messages, views.view(np.int32), views)
-    return views

@@ -33,7 +33,6 @@ def warm_up() -> None:
     message.copy_records(buffer, 0, places, sizes, buffer.copy(), 0)
     message.find_properties(buffer, records.messages())
     message_batch(part)
-    message.body_views(buffer, part.messages)
     message_json(part, BodyEncoding.AUTO, terminator=b",")
     slots, entries = np.zeros(SLOT_SIZE, np.uint8), np.zeros(ENTRY_SIZE, np.uint8)
     for table in (slots, entries):

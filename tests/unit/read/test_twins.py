@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.builders import buffer_of_records, record_bytes, wire_batch
 from tidemark.format import message
 from tidemark.format.index_file import Header, oldest_entries, oldest_entries_plain
-from tidemark.format.message import Field, PlainMessage, body_views, gather_field, number_columns
+from tidemark.format.message import Field, PlainMessage, gather_field, number_columns
 from tidemark.format.properties import decode_properties
 from tidemark.format.record import decode_record
 
@@ -132,10 +131,6 @@ def test_gathered_fields_and_views_equal_the_bytes_at_the_message_fields(records
         assert [data[found.ends[i] : found.ends[i + 1]] for i in range(len(messages))] == expected
         assert found.values == sum(map(bool, expected))
         assert field is Field.BODIES or found.is_ascii == b"".join(expected).isascii()
-    buffers = [None, pa.py_buffer(body_views(buffer, messages)), pa.py_buffer(buffer)]
-    views = pa.Array.from_buffers(pa.binary_view(), len(messages), buffers)
-    views.validate(full=True)
-    assert views.to_pylist() == expected
 
 
 @given(st.data())

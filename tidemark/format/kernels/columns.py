@@ -22,8 +22,6 @@ from tidemark.format.sys_flag import INNER_BATCH_FLAGS, SysFlag
     STORE_HOST_BYTES,
 ) = range(10)
 N_FACTS = 10
-VIEW_SIZE = 16  # of Arrow's BinaryView
-_INLINED = 12  # most bytes of a value within its view
 _NOT_ASCII = np.uint64(0x8080808080808080)
 _INNER, _COMPRESSED = int(INNER_BATCH_FLAGS), int(SysFlag.COMPRESSED)
 _TAGS_OVERHEAD, _KEYS_OVERHEAD, _UNIQUE_OVERHEAD = (len(name) + 2 for name in ("TAGS", "KEYS", "UNIQ_KEY"))
@@ -110,19 +108,3 @@ def gather_field(buffer, messages, which, ends, out):  # type: ignore[no-untyped
     for k in range(at, to):
         bits |= np.uint64(out[k])
     return count, bits & _NOT_ASCII
-
-
-@compiled
-def put_views(buffer, messages, words, out):  # type: ignore[no-untyped-def]
-    """Write an Arrow BinaryView of each body, whose data buffer with index 0 is *buffer*.
-
-    words, out  the same zeroed memory, VIEW_SIZE bytes for each of *messages*, as int32 and as uint8
-    """
-    for i in range(messages.size):
-        at, length = messages[i].body_at, messages[i].body_length
-        words[4 * i] = length
-        if length <= _INLINED:
-            copy_bytes(buffer, at, length, out, VIEW_SIZE * i + 4)
-        else:
-            copy_bytes(buffer, at, 4, out, VIEW_SIZE * i + 4)
-            words[4 * i + 3] = at

@@ -1,13 +1,11 @@
 """Messages as Arrow columns, built from the buffer of records by compiled loops without Python code per message.
 
-The columns are the fields of the JSON contract; body is decompressed, as binary or as views of the records. Values are
-the library's defaults: an inner batch's elements have their own properties, without TAGS, KEYS and UNIQ_KEY, which have
-separate columns.
+The columns are the fields of the JSON contract; body is binary and decompressed. Values are the library's defaults: an
+inner batch's elements have their own properties, without TAGS, KEYS and UNIQ_KEY, which have separate columns.
 """
 
 from __future__ import annotations
 
-import enum
 import functools
 from collections.abc import Collection, Mapping
 
@@ -49,24 +47,12 @@ SCHEMA = pa.schema(
         ("body", pa.binary()),
     ]
 )
-VIEW_SCHEMA = SCHEMA.set(SCHEMA.get_field_index("body"), pa.field("body", pa.binary_view()))
 
 _KEYS, _PROPERTIES = SCHEMA.field("keys").type, SCHEMA.field("properties").type
 _NO_TEXTS = pa.array([], pa.string())
 _NO_ENTRIES = pa.StructArray.from_arrays([_NO_TEXTS, _NO_TEXTS], fields=[_PROPERTIES.key_field, _PROPERTIES.item_field])
 _SPACE = 0x20
 _INT32_SIZE = 4
-_LEAST_SHARE = 3 / 4  # of bodies in records that are sent whole: below it a copy of the bodies costs less
-
-
-class BodyType(enum.Enum):
-    """Arrow type of the column `body`."""
-
-    BINARY = "binary"
-    VIEW = "binary_view"  # of the records, which are sent whole, so that no body is copied
-
-
-_SCHEMAS = {BodyType.BINARY: SCHEMA, BodyType.VIEW: VIEW_SCHEMA}
 
 
 def message_batch(
@@ -74,16 +60,13 @@ def message_batch(
     columns: Collection[str] | None = None,
     *,
     room: BodyRoom | None = None,
-    body_type: BodyType = BodyType.BINARY,
 ) -> pa.RecordBatch:
     """Return the messages of *part*, in order. columns: build only these, in SCHEMA's order.
 
     room  limit of the response for decompressed bodies
     """
-    schema = _SCHEMAS[body_type]
-    if columns is not None:
-        schema = pa.schema([field for field in schema if field.name in columns])
-    made = _Columns(part, room, body_type)
+    schema = SCHEMA if columns is None else pa.schema([field for field in SCHEMA if field.name in columns])
+    made = _Columns(part, room)
     return pa.RecordBatch.from_arrays([made.column(name) for name in schema.names], schema=schema)
 
 
@@ -101,12 +84,10 @@ _AS_THEY_ARE = {
 class _Columns:
     """Columns of messages, each built on request."""
 
-    def __init__(self, part: PulledPart, room: BodyRoom | None, body_type: BodyType) -> None:
+    def __init__(self, part: PulledPart, room: BodyRoom | None) -> None:
         self._buffer = part.records.buffer
         self._messages = part.messages
-        self._is_sound = part.records.is_sound
         self._room = room
-        self._body_type = body_type
 
     def column(self, name: str) -> pa.Array:
         """Return one of SCHEMA's columns."""
@@ -192,22 +173,7 @@ class _Columns:
 
     @property
     def body(self) -> pa.Array:
-        if self._body_type is BodyType.BINARY:
-            return self._bodies[0]
-        if not self._may_send_records():
-            return self._bodies[0].cast(pa.binary_view())
-        views = message.body_views(self._buffer, self._messages)
-        buffers = [None, pa.py_buffer(views), pa.py_buffer(self._buffer)]
-        return pa.Array.from_buffers(pa.binary_view(), len(self._messages), buffers, 0)
-
-    def _may_send_records(self) -> bool:
-        """Return True if the client may get all records, and they are hardly larger than their bodies.
-
-        It may not get an invalid record, which may belong to another topic.
-        """
-        if not self._is_sound or self._facts.compressed:
-            return False
-        return self._facts.bodies_bytes >= _LEAST_SHARE * self._buffer.size
+        return self._bodies[0]
 
     @functools.cached_property
     def _bodies(self) -> tuple[pa.Array, NDArray[np.bool_]]:
@@ -230,17 +196,16 @@ def arrow_stream(
     metadata: Mapping[str, str],
     *,
     room: BodyRoom | None = None,
-    body_type: BodyType = BodyType.BINARY,
 ) -> list[bytes | memoryview]:
     """Return an Arrow IPC stream of all *parts* in pieces, without copying columns.
 
     *metadata* is added to the schema.
     """
     pieces = StreamPieces()
-    schema = _SCHEMAS[body_type].with_metadata(dict(metadata))
+    schema = SCHEMA.with_metadata(dict(metadata))
     with pa.ipc.new_stream(pa.PythonFile(pieces, "w"), schema) as writer:
         for part in parts:
-            writer.write_batch(message_batch(part, room=room, body_type=body_type))
+            writer.write_batch(message_batch(part, room=room))
     return pieces.joined()
 
 

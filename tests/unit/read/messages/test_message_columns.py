@@ -15,7 +15,7 @@ from tests.built_store import BuiltStore
 from tidemark.format import message
 from tidemark.read.cached import FEW_BYTES, FEW_MESSAGES, NotCachedError, cached_only
 from tidemark.read.messages.body import BodyEncoding
-from tidemark.read.messages.message_columns import SCHEMA, VIEW_SCHEMA, BodyType, arrow_stream, message_batch
+from tidemark.read.messages.message_columns import SCHEMA, arrow_stream, message_batch
 from tidemark.read.messages.message_rows import message_rows
 from tidemark.read.pull import PulledPart, PullRequest, pull
 from tidemark.read.records import Records
@@ -205,76 +205,6 @@ def test_bodies_are_encoded_as_requested_or_reported(
     built.append("orders", body)
     row = message_rows(part_of(built, "orders"), encoding)[0]
     assert (row["body"], row["body_encoding"]) == (value, told)
-
-
-def part_with_damage(built: BuiltStore) -> PulledPart:
-    """Return three records with bodies of 2,000 bytes, of which the second one is damaged."""
-    for letter in b"abc":
-        written = built.append("orders", bytes([letter]) * 2000)
-        if letter == ord("b"):
-            built.write_log(written.physical_offset + 1000, b"DAMAGED")
-    return part_of(built, "orders")
-
-
-def stream_with_views(part: PulledPart) -> bytes:
-    return b"".join(arrow_stream([part], {}, body_type=BodyType.VIEW))
-
-
-def as_binary(batch: pa.RecordBatch) -> pa.RecordBatch:
-    return batch.set_column(batch.schema.get_field_index("body"), "body", batch["body"].cast(pa.binary()))
-
-
-@pytest.mark.parametrize("size", [0, 1, 12, 13, 100, 2000])
-def test_views_of_bodies_have_the_values_of_binary_bodies(built: BuiltStore, size: int) -> None:
-    """Up to 12 bytes are within a view; the records are sent only if they are hardly larger than the bodies."""
-    for number in range(5):
-        built.append("orders", bytes([number]) * size, {"TAGS": "A", "KEYS": "k1 k2", "a": "b"})
-    part = part_of(built, "orders")
-    batch = message_batch(part, body_type=BodyType.VIEW)
-    batch.validate(full=True)
-    assert batch.schema == VIEW_SCHEMA
-    assert as_binary(batch).equals(message_batch(part))
-    (sent,) = pa.ipc.open_stream(stream_with_views(part))
-    assert sent.equals(batch)
-
-
-def test_bodies_of_few_messages_are_sent_without_the_other_records(built: BuiltStore) -> None:
-    for number in range(5):
-        built.append("orders", bytes([ord("a") + number]) * 2000)
-    part = part_of(built, "orders")
-    few = PulledPart(part.records, part.messages[:2], part.chosen)
-    assert message_batch(few, body_type=BodyType.VIEW)["body"].to_pylist() == [b"a" * 2000, b"b" * 2000]
-    assert b"e" * 2000 in stream_with_views(part)
-    assert b"c" * 2000 not in stream_with_views(few)
-
-
-def test_views_do_not_send_a_damaged_record(built: BuiltStore) -> None:
-    """Its bytes may be those of another topic."""
-    part = part_with_damage(built)
-    batch = message_batch(part, body_type=BodyType.VIEW)
-    assert batch["body"].to_pylist() == [b"a" * 2000, b"c" * 2000]
-    assert as_binary(batch).equals(message_batch(part))
-    assert b"DAMAGED" in part.records.buffer.tobytes()
-    assert b"DAMAGED" not in stream_with_views(part)
-
-
-@pytest.mark.parametrize("kind", COMPRESSED)
-def test_views_of_compressed_bodies_are_of_decompressed_ones(built: BuiltStore, kind: str) -> None:
-    sys_flag, body = COMPRESSED[kind]
-    built.append("orders", body, sys_flag=sys_flag)
-    built.append("orders", b"plain" * 1000)
-    part = part_of(built, "orders")
-    batch = message_batch(part, body_type=BodyType.VIEW)
-    assert batch["body"].to_pylist() == [PLAIN, b"plain" * 1000]
-    assert as_binary(batch).equals(message_batch(part))
-
-
-def test_views_of_inner_batches_are_of_the_elements(built: BuiltStore) -> None:
-    built.append_batch("batches", [(b"one" * 1000, {"TAGS": "A"}, 5), (b"two", {"UNIQ_KEY": "u2"}, 6)])
-    part = part_of(built, "batches")
-    batch = message_batch(part, body_type=BodyType.VIEW)
-    assert batch["body"].to_pylist() == [b"one" * 1000, b"two"]
-    assert as_binary(batch).equals(message_batch(part))
 
 
 def test_an_arrow_stream_carries_its_metadata(built: BuiltStore) -> None:
