@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import time
 from typing import Annotated, Any
 
@@ -82,7 +83,9 @@ def _messages_response(
     row = part.records.rows[0]
     at = int(row["topic_at"])
     topic = part.records.buffer[at : at + int(row["topic_length"])].tobytes().decode("utf-8", "replace")
-    caller_of(request).require(on_topic(topic, *READING))
+    caller = caller_of(request)
+    if not caller.is_open:
+        caller.require(on_topic(topic, *READING))
     as_broker = arguments.semantics is Semantics.ROCKETMQ
     room = BodyRoom(state.settings.query_max_body_bytes, keep_rest_stored=True)
     return json_response(
@@ -156,7 +159,10 @@ async def search(request: Request, topic: TopicName) -> Response:
     state.require_store(arguments.store)
     if arguments.key is not None and arguments.unique_key is not None:
         raise ArgumentIllegalError("key and unique_key are both set: send one of them", argument="unique_key")
-    return await state.reads.read(_search, state, topic, arguments)
+    search_now = functools.partial(_search, state, topic, arguments)
+    if arguments.key is None and arguments.unique_key is None:
+        return await state.reads.read(search_now)
+    return await state.reads.read_in_place(search_now)
 
 
 def _search(state: ServiceState, topic: str, arguments: SearchArguments) -> Response:
