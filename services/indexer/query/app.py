@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from fastapi import FastAPI
 from fastapi.telemetry import TelemetryConfig
+from starlette.types import Receive, Scope, Send
 
 from tidemark.access.guard import Guard
 from tidemark.read.warm_up import warm_up
@@ -33,6 +34,7 @@ from .state.housekeeping import close_deleted_files, remove_expired_members
 from .state.metrics import MetricsMiddleware
 from .state.service_state import ServiceState
 from .web import openapi, problems
+from .web.direct_dispatch import DirectDispatch
 from .web.pretty_json import PrettyJson
 from .web.request_id_middleware import RequestIdMiddleware
 from .web.static_pages import redirect
@@ -71,12 +73,23 @@ With `pretty=1` any JSON answer is indented.
 """
 
 
+class QueryApp(FastAPI):
+    """The application. direct: answers the requests that do not need the middleware stack; None: all need it."""
+
+    direct: DirectDispatch | None = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if self.direct is None or not await self.direct.answer(scope, receive, send):
+            await super().__call__(scope, receive, send)
+
+
 def create_app(
     settings: QuerySettings,
     tls: Reloading | None = None,
     guard: Guard | None = None,
     tracing: Tracing | None = None,
-) -> FastAPI:
+) -> QueryApp:
     """Create the application for *settings*. It opens the store now and reads it until its lifespan ends.
 
     Args:
@@ -109,7 +122,7 @@ def create_app(
             await remoting.stop(_GRACE_S)
         await state.close()
 
-    app = FastAPI(
+    app = QueryApp(
         title="Tidemark query",
         version=_API_VERSION,
         description=_ABOUT,
@@ -134,6 +147,8 @@ def create_app(
         _add_spans(app, state, tracing.tracer)
     app.add_middleware(PrettyJson)
     app.add_middleware(RequestIdMiddleware)
+    if tracing is None:
+        app.direct = DirectDispatch(app, state.metrics)
     return app
 
 

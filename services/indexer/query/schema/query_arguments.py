@@ -233,7 +233,7 @@ def read_arguments(request: Request, model: type[A]) -> A:
         RequestValidationError: a parameter is unknown, repeated or invalid.
     """
     given: dict[str, Any] = {}
-    for name, value in parse_qsl(request.scope["query_string"].decode("latin-1"), keep_blank_values=True):
+    for name, value in _pairs(request.scope["query_string"]):
         if name in _LISTS:
             given.setdefault(name, []).append(value)
         elif name in given:
@@ -244,6 +244,15 @@ def read_arguments(request: Request, model: type[A]) -> A:
         return model.model_validate(given)
     except ValidationError as error:
         raise refusal(error, "query", model=model) from None
+
+
+def _pairs(query_string: bytes) -> list[tuple[str, str]]:
+    """Return the names and values, as `parse_qsl` does."""
+    text = query_string.decode("latin-1")
+    if "%" in text or "+" in text:
+        return parse_qsl(text, keep_blank_values=True)
+    pieces = (piece.partition("=") for piece in text.split("&") if piece)
+    return [(name, value) for name, _, value in pieces]
 
 
 def refusal(error: ValidationError, *where: str, model: type[BaseModel] | None = None) -> RequestValidationError:

@@ -112,6 +112,10 @@ class GuardedRoute(APIRoute):
         if self._method != "GET":
             _require_no_foreign_page(Headers(scope=scope))
         state = scope["app"].state.service
+        if state.guard.is_open:
+            scope[_CALLER] = state.guard.anyone
+            await self._handle_allowed(scope, receive, send)
+            return
         caller = scope[_CALLER] = _admit(state.guard, scope, self._action)
         right = (
             None if self._needs.right is None else self._needs.right(scope["path_params"], state.settings.store_name)
