@@ -24,6 +24,7 @@ from .routes import console as routes_console
 from .routes import groups as routes_groups
 from .routes import log as routes_log
 from .routes import lookup as routes_lookup
+from .routes import lookup_many as routes_lookup_many
 from .routes import members as routes_members
 from .routes import pull as routes_pull
 from .routes import pull_many as routes_many_queues
@@ -48,6 +49,7 @@ _ROUTES = (
     routes_pull,
     routes_many_queues,
     routes_lookup,
+    routes_lookup_many,
     routes_topics,
     routes_append,
     routes_groups,

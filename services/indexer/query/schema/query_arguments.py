@@ -80,7 +80,7 @@ MemberId = Annotated[str, AfterValidator(_parse_member_id)]
 QueueId = Annotated[int, Field(ge=0, le=MAX_I4)]
 PullOffset = Annotated[str, AfterValidator(_parse_offset)]
 PhysicalOffset = Annotated[int, Field(ge=0, le=MAX_I8)]
-_ENCODING = "form of bodies in JSON; auto: text if the body is UTF-8, otherwise base64"
+ENCODING = "form of bodies in JSON; auto: text if the body is UTF-8, otherwise base64"
 WaitMs = Annotated[int, Field(ge=0, le=MAX_I4, description="milliseconds to wait for messages; capped")]
 
 
@@ -101,7 +101,7 @@ class PullLimits(Arguments):
     )
     tag: list[str] = Field([], max_length=256, description="tags to select: tag=A&tag=B, or tag=A||B")
     wait_ms: WaitMs = 0
-    body_encoding: BodyEncoding = Field(BodyEncoding.AUTO, description=_ENCODING)
+    body_encoding: BodyEncoding = Field(BodyEncoding.AUTO, description=ENCODING)
     follow: bool = Field(
         False,
         description="keep the answer open, and send each message as it becomes visible; max_messages then ends the "
@@ -157,7 +157,7 @@ class MessageArguments(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     wait_ms: WaitMs = 0
-    body_encoding: BodyEncoding = Field(BodyEncoding.AUTO, description=_ENCODING)
+    body_encoding: BodyEncoding = Field(BodyEncoding.AUTO, description=ENCODING)
     semantics: Semantics = Semantics.TIDEMARK
 
 
@@ -172,7 +172,7 @@ class SearchArguments(Arguments):
     to_ms: Time = Field(MAX_I8, alias="to", description="messages stored at or before this time")
     limit: int | None = Field(None, ge=1, le=MAX_I4, description="messages on a page; capped")
     cursor: str | None = Field(None, max_length=512, description="next_cursor of the previous page")
-    body_encoding: BodyEncoding = Field(BodyEncoding.AUTO, description=_ENCODING)
+    body_encoding: BodyEncoding = Field(BodyEncoding.AUTO, description=ENCODING)
     semantics: Semantics = Semantics.TIDEMARK
 
 

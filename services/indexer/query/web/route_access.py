@@ -70,6 +70,7 @@ _NEEDS: Mapping[tuple[str, str], Needs] = {
     ("GET", "/v1/topics/{topic}/queues/{queue_id}/offset"): _topic(*READING),
     ("GET", "/v1/topics/{topic}/messages"): _topic(*READING),
     ("POST", "/v1/topics/{topic}/messages"): _topic(Action.PUB),
+    ("POST", "/v1/topics/{topic}/messages:lookup"): _topic(*READING),
     ("GET", "/v1/pull"): _EACH,
     ("POST", "/v1/pull"): _EACH,
     ("GET", "/v1/messages/at/{physical_offset}"): _EACH,
