@@ -16,6 +16,7 @@ from tidemark.errors import (
     QueueIllegalError,
     TopicNotFoundError,
 )
+from tidemark.format import consume_queue
 from tidemark.format.host import encode_host
 from tidemark.format.message_id import OffsetMessageId
 from tidemark.format.record import MIN_RECORD_SIZE
@@ -144,8 +145,10 @@ def find_unit(
     first, end = store.bounds(queue, watermark).units
     if not queue.is_batch and first <= queue_offset < end:
         units = queue.run.read(queue_offset, 1)
-        if len(units) and int(units["physical_offset"][0]) == physical_offset and queue.run.is_live(units)[0]:
-            return queue_offset
+        if len(units):
+            found, size, _ = units[0].item()
+            if found == physical_offset and 0 < size != consume_queue.PRE_BLANK_SIZE:
+                return queue_offset
     number = queue.run.first_at_or_above(physical_offset, first, end)
     if number < end and int(queue.run.unit(number)["physical_offset"]) == physical_offset:
         return number
