@@ -125,14 +125,13 @@ def _load(
 ) -> PulledPart:
     """Return the messages of the records at *hits*, of *sizes*, that match the query."""
     records = _read_whole(store, watermark, hits, sizes)
-    right = records.right
-    if not right.all():
+    if any(records.rows["fault"].tolist()):
         answer.skipped += [skip for skip in records.skipped(np.full(len(records.rows), -1)) if skip.reason in _DAMAGE]
     messages = records.messages()
     wanted = _wanted(records, messages, query)
     if store.paths.is_attached:
         wanted = [i for i in wanted if has_unit(store, watermark, records, int(messages["record"][i]))]
-    return PulledPart(records, messages if len(wanted) == len(messages) else messages[wanted], right)
+    return PulledPart(records, messages if len(wanted) == len(messages) else messages[wanted], None)
 
 
 def read_sized(store: StoreReader, watermark: Watermark, physical_offset: int) -> Records:

@@ -6,7 +6,6 @@ import functools
 import time
 from typing import Annotated, Any
 
-import numpy as np
 from fastapi import APIRouter, Path
 from starlette.requests import Request
 from starlette.responses import Response
@@ -234,7 +233,7 @@ def found_rows(
     """Return the messages of *parts* as FoundMessage describes them. Raises AnswerFullError if *room* is too small."""
     messages = []
     for part in parts:
-        room.take(int(part.messages["body_length"].sum(dtype=np.int64)))
+        room.take(sum(part.messages["body_length"].tolist()))
         queue_ids = part.records.rows["queue_id"][part.messages["record"]].tolist()
         rows = message_rows(part, encoding, as_broker=as_broker, room=room)
         messages += [{"queue_id": queue_id, **row} for queue_id, row in zip(queue_ids, rows, strict=True)]

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from tidemark.read.lookup.key_lookup import KeyQuery, find_by_key
 from tidemark.read.lookup.offset_lookup import Missing, Place, find_places
 from tidemark.read.messages.body import AnswerFullError, BodyRoom
@@ -121,7 +119,7 @@ class Lookup:
                 skipped = [] if one.skipped is None else skipped_json([one.skipped])
                 found[one.place] = _result([], reason=STATUS[one.error].reason, skipped=skipped)
                 continue
-            room.take(int(one.part.messages["body_length"].sum(dtype=np.int64)))
+            room.take(sum(one.part.messages["body_length"].tolist()))
             for row in message_rows(one.part, self._asked.body_encoding, room=room):
                 found[one.queue_id, row["queue_offset"]] = _result([{"queue_id": one.queue_id, **row}])
         return [found[place] for place in places]
