@@ -30,7 +30,7 @@ _TARGET = {"p99": "≤ RocketMQ"}
 _KEYS = ("key_lookup_warm_p50", "key_lookup_warm_p99", "key_lookup_cold_p99", "id_lookup_p99")
 
 
-class _Keys(NamedTuple):
+class Keys(NamedTuple):
     """The stored keys: `<queue id>-<number>`."""
 
     of_each_queue: int
@@ -44,7 +44,7 @@ class _Keys(NamedTuple):
 def _measure(folder: Path, scale: float) -> Result:
     batches = max(5, round(MESSAGES * scale / LARGE_BATCH / PRODUCERS))
     load = Load(_TOPIC, LARGE_BATCH, _BODY_BYTES, batches, keyed=True)
-    keys = _Keys(batches * LARGE_BATCH)
+    keys = Keys(batches * LARGE_BATCH)
     enough = min(1, 10 * scale)  # a p99 of a few hundred lookups depends on a few of them
     warm_count, cold_count = max(200, int(_WARM * enough)), max(50, int(_COLD * min(1, scale)))
     with passing_store(folder / "lookup") as data:
@@ -73,7 +73,7 @@ def _measure(folder: Path, scale: float) -> Result:
     return Result(rows, latency_plots("lookups", lines))
 
 
-def _look_up_warm(url: str, keys: _Keys, count: int, start: Start) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _look_up_warm(url: str, keys: Keys, count: int, start: Start) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the ms of each lookup by key, and of each lookup by the id of a found message."""
     drawn = keys.draw(count, seed=1)
     with Query(url) as query:
@@ -97,7 +97,7 @@ def _look_up_warm(url: str, keys: _Keys, count: int, start: Start) -> tuple[NDAr
     return np.array(by_key), np.array(by_id)
 
 
-def _look_up_cold(url: str, keys: _Keys, count: int, data: Path, start: Start) -> NDArray[np.float64]:
+def _look_up_cold(url: str, keys: Keys, count: int, data: Path, start: Start) -> NDArray[np.float64]:
     """Return the ms of each lookup by key."""
     times = []
     files = files_of(data, least_bytes=1 << 16)

@@ -94,8 +94,8 @@ def _measure_ceiling(folder: Path, scale: float) -> Result:
 
 def _ceiling_row(key: str, name: str, what: str, scale: float, *file: str) -> Row:
     seconds = max(1.0, DURATION_S * scale)
-    with bare_server("benchmarks.bare_http", str(ANSWER_BYTES), *file) as address:
-        client = partial(_take_answers, f"http://{address}", max(0.5, WARM_UP_S * scale), seconds)
+    with bare_server("benchmarks.bare_http", str(ANSWER_BYTES), *file) as server:
+        client = partial(_take_answers, f"http://{server.address}", max(0.5, WARM_UP_S * scale), seconds)
         (answers,) = run_clients([client])
     rate = answers * ANSWER_BYTES / seconds
     note = f"{rate / 1e6:,.0f} MB/s; uvicorn and our client alone: answers of {ANSWER_BYTES >> 20} MiB {what}, "

@@ -76,8 +76,8 @@ def _until(end: float, send: Callable[[], object]) -> list[float]:
 
 def _measure_bare(_: Path, scale: float) -> Result:
     seconds = max(1.0, DURATION_S * scale)
-    with bare_server("benchmarks.bare_grpc") as address:
-        (calls,) = run_clients([partial(_call, address, max(0.5, WARM_UP_S * scale), seconds)])
+    with bare_server("benchmarks.bare_grpc") as server:
+        (calls,) = run_clients([partial(_call, server.address, max(0.5, WARM_UP_S * scale), seconds)])
     note = f"grpc.aio and grpc's client alone: {THREADS} threads on one channel, each waiting for its own bytes"
     name = f"gRPC calls of {len(BODY)} B with nothing behind them, a call a message"
     return Result([Row("send_single_bare", name, calls / seconds, "msg/s", "", note)], [])

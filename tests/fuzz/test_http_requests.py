@@ -63,7 +63,7 @@ IDS = (
 )
 PATHS = st.one_of(
     st.tuples(st.just("topics"), TOPICS, st.just("queues"), QUEUES, st.sampled_from(["messages", "offset", ""])),
-    st.tuples(st.just("topics"), TOPICS, st.sampled_from(["messages", "queues", "route", ""])),
+    st.tuples(st.just("topics"), TOPICS, st.sampled_from(["messages", "messages:lookup", "queues", "route", ""])),
     st.tuples(st.just("messages"), IDS),
     st.tuples(st.just("messages"), st.just("at"), NUMBERS),
     st.tuples(st.just("groups"), GROUPS, st.just("topics"), TOPICS, st.just("queues"), QUEUES, st.just("offset")),
@@ -102,6 +102,9 @@ MEMBERS = st.sampled_from(
         "generation",
         "holds",
         "offsets",
+        "unique_keys",
+        "limit",
+        "from",
         "topic",
     ]
 )

@@ -36,6 +36,7 @@ class Guard:
         self.audit = audit
         self.is_open = access is None and audit is None and not rates.are_set
         self.refused: Counter[str] = Counter()  # count by reason
+        self.anyone = Caller(self, Presented(None, None), address="", action="")  # every caller, if the guard is open
 
     def followers(self) -> list[Coroutine[Any, Any, None]]:
         """Return the coroutines that the service must run until it stops: file reload and audit counts."""

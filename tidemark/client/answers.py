@@ -68,6 +68,26 @@ SearchParameters = TypedDict(  # `from` is a keyword of Python
 )
 
 
+BatchLookupParameters = TypedDict(
+    "BatchLookupParameters",
+    {
+        "from": int | str,
+        "to": int | str,
+        "limit": int | None,
+        "body_encoding": BodyEncoding,
+        "store": str | None,
+    },
+    total=False,
+)
+
+
+class QueuePlace(TypedDict):
+    """A place in a queue of a topic."""
+
+    queue_id: int
+    offset: int
+
+
 class Watermark(TypedDict):
     """The watermark: messages below its physical offset can be read."""
 
@@ -163,6 +183,24 @@ class SearchAnswer(Position):
     next_cursor: str | None
     skipped: list[SkippedAnswer]
     messages: list[FoundMessage]
+
+
+class LookupResult(TypedDict):
+    """The messages of one key or offset. reason: why there is no message at an offset, otherwise None."""
+
+    reason: str | None
+    next_cursor: str | None
+    skipped: list[SkippedAnswer]
+    messages: list[FoundMessage]
+
+
+class LookupAnswer(Position):
+    """The answer of `Query.lookup`: results of the first *looked_at* keys or offsets, in their order."""
+
+    topic: str
+    limit: int
+    looked_at: int
+    results: list[LookupResult]
 
 
 class QueueAnswer(Position):

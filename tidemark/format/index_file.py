@@ -71,8 +71,8 @@ def decode_header(data: bytes | memoryview) -> Header:
     """Decode the first 40 bytes of *data*. Raises CorruptStoreError if there are fewer."""
     if len(data) < HEADER_SIZE:
         raise CorruptStoreError(f"the index file has {len(data)} bytes, fewer than its header of {HEADER_SIZE}")
-    header = Header(*_HEADER.unpack_from(data))
-    return header._replace(index_count=max(header.index_count, 1))
+    begin_ms, end_ms, begin_offset, end_offset, used_slots, index_count = _HEADER.unpack_from(data)
+    return Header(begin_ms, end_ms, begin_offset, end_offset, used_slots, max(index_count, 1))
 
 
 def key_hash(topic: str, key: str) -> int:
@@ -220,7 +220,8 @@ def oldest_entries(
     """
     ring = np.empty(limit, np.int64)
     n = kernel.oldest_entries(slots, entries, key_hash, header.begin_timestamp, least_ms, after, below, ring)
-    return np.unique(ring[: min(n, limit)]), bool(n > limit)
+    found = ring[: min(n, limit)]
+    return found if n <= 1 else np.unique(found), bool(n > limit)
 
 
 def oldest_entries_plain(

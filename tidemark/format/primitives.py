@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 import zlib
+from array import array
+from collections.abc import Sequence
+from operator import mul
 
 MAX_MESSAGE_SIZE_BYTES = 4_194_304  # maxMessageSize, for one body and for a whole wire batch
 MAX_PROPERTIES_SIZE_BYTES = 32_767  # an i16
@@ -10,13 +14,20 @@ MAX_TOPIC_SIZE_BYTES = 127
 MAX_RETRY_TOPIC_SIZE_BYTES = 255
 MAX_INNER_BATCH_COUNT = 32_767  # INNER_NUM is parsed as an i16
 
+_UTF_16 = f"utf-16-{sys.byteorder[0]}e"
+_POWERS = tuple(pow(31, exponent, 1 << 32) for exponent in reversed(range(64)))
+
 
 def java_hash(text: str) -> int:
     """Return String.hashCode() of *text*: over UTF-16 units, as a signed 32-bit integer."""
+    try:
+        units: Sequence[int] = text.encode("latin-1")
+    except UnicodeEncodeError:
+        units = array("H", text.encode(_UTF_16, "surrogatepass"))
     value = 0
-    units = text.encode("utf-16-be", "surrogatepass")
-    for i in range(0, len(units), 2):
-        value = (31 * value + (units[i] << 8 | units[i + 1])) & 0xFFFFFFFF
+    for at in range(0, len(units), len(_POWERS)):
+        piece = units[at : at + len(_POWERS)]
+        value = (value * pow(31, len(piece), 1 << 32) + sum(map(mul, piece, _POWERS[-len(piece) :]))) & 0xFFFFFFFF
     return value - (1 << 32) if value & 0x80000000 else value
 
 

@@ -127,8 +127,8 @@ def redis(folder: Path, flush: Flush, _: Load) -> Iterator[Addresses]:
 @contextlib.contextmanager
 def bare(folder: Path, flush: Flush, _: Load) -> Iterator[Addresses]:
     """Run a bare log."""
-    with bare_server("benchmarks.bare_log", str(folder / "log"), flush.value) as address:
-        yield {"bare": address}
+    with bare_server("benchmarks.bare_log", str(folder / "log"), flush.value) as server:
+        yield {"bare": server.address}
 
 
 Serve = Callable[[Path, Flush, Load], contextlib.AbstractContextManager[Addresses]]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from fastapi import FastAPI
 from fastapi.telemetry import TelemetryConfig
+from starlette.types import Receive, Scope, Send
 
 from tidemark.access.guard import Guard
 from tidemark.read.warm_up import warm_up
@@ -23,6 +24,7 @@ from .routes import console as routes_console
 from .routes import groups as routes_groups
 from .routes import log as routes_log
 from .routes import lookup as routes_lookup
+from .routes import lookup_many as routes_lookup_many
 from .routes import members as routes_members
 from .routes import pull as routes_pull
 from .routes import pull_many as routes_many_queues
@@ -33,6 +35,7 @@ from .state.housekeeping import close_deleted_files, remove_expired_members
 from .state.metrics import MetricsMiddleware
 from .state.service_state import ServiceState
 from .web import openapi, problems
+from .web.direct_dispatch import DirectDispatch
 from .web.pretty_json import PrettyJson
 from .web.request_id_middleware import RequestIdMiddleware
 from .web.static_pages import redirect
@@ -46,6 +49,7 @@ _ROUTES = (
     routes_pull,
     routes_many_queues,
     routes_lookup,
+    routes_lookup_many,
     routes_topics,
     routes_append,
     routes_groups,
@@ -71,12 +75,23 @@ With `pretty=1` any JSON answer is indented.
 """
 
 
+class QueryApp(FastAPI):
+    """The application. direct: answers the requests that do not need the middleware stack; None: all need it."""
+
+    direct: DirectDispatch | None = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if self.direct is None or not await self.direct.answer(scope, receive, send):
+            await super().__call__(scope, receive, send)
+
+
 def create_app(
     settings: QuerySettings,
     tls: Reloading | None = None,
     guard: Guard | None = None,
     tracing: Tracing | None = None,
-) -> FastAPI:
+) -> QueryApp:
     """Create the application for *settings*. It opens the store now and reads it until its lifespan ends.
 
     Args:
@@ -109,7 +124,7 @@ def create_app(
             await remoting.stop(_GRACE_S)
         await state.close()
 
-    app = FastAPI(
+    app = QueryApp(
         title="Tidemark query",
         version=_API_VERSION,
         description=_ABOUT,
@@ -134,6 +149,8 @@ def create_app(
         _add_spans(app, state, tracing.tracer)
     app.add_middleware(PrettyJson)
     app.add_middleware(RequestIdMiddleware)
+    if tracing is None:
+        app.direct = DirectDispatch(app, state.metrics)
     return app
 
 

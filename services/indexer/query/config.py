@@ -79,6 +79,9 @@ class QuerySettings(AccessSettings, TlsSettings, MessageTraceSettings, RemotingS
     query_max_untaken_bytes: int = Field(512 << 20, ge=1, description="unsent bytes of large answers; beyond: 429")
     query_default_limit: int = Field(32, ge=1, le=10_000, description="default limit of a search's page")
     query_max_limit: int = Field(1_000, ge=1, le=10_000, description="largest limit of a page")
+    query_max_lookups: int = Field(
+        1_000, ge=1, le=100_000, description="keys or offsets of one POST /v1/topics/{topic}/messages:lookup"
+    )
     query_max_scanned_units: int = Field(200_000, ge=1, description="queue units read by one pull by tag")
     query_max_request_bytes: int = Field(16 << 20, ge=1024, le=1 << 30, description="largest request body")
     max_connections: int = Field(

@@ -357,3 +357,19 @@ def test_openapi_documents_the_token_scheme(client: httpx.Client) -> None:
     assert document["components"]["securitySchemes"] == {"token": {"type": "http", "scheme": "bearer"}}
     for method, path in _GUARDED:
         assert {"401", "403", "429"} <= document["paths"][path][method.lower()]["responses"].keys(), path
+
+
+@pytest.mark.parametrize("body", [{"keys": ["k"]}, {"offsets": [{"queue_id": 0, "offset": 0}]}])
+def test_a_lookup_of_many_messages_needs_the_right_to_read_the_topic(
+    client: httpx.Client, files: AccessFolder, body: dict[str, Any]
+) -> None:
+    reader, producer = files.principal("reader"), files.principal("producer")
+    files.rule("reader", ["Sub"], "Topic:orders")
+    files.rule("producer", ["Pub"], "Topic:orders", "Topic:bills")
+    time.sleep(0.1)
+
+    def status(token: str, topic: str) -> int:
+        return client.post(f"/v1/topics/{topic}/messages:lookup", json=body, headers=shows(token)).status_code
+
+    assert status(reader, "orders") == 200
+    assert status(reader, "bills") == status(producer, "orders") == 403

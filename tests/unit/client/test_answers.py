@@ -7,7 +7,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints, is_typedd
 import pytest
 from pydantic import BaseModel
 
-from services.indexer.query.schema import query_arguments, responses
+from services.indexer.query.schema import query_arguments, request_bodies, responses
 from tidemark.client import answers
 from tidemark.read.messages.body import BodyEncoding
 
@@ -32,6 +32,7 @@ def shape(kind: Any) -> Any:
         (answers.PullAnswer, responses.PullAnswer),
         (answers.MessagesAnswer, responses.MessagesAnswer),
         (answers.SearchAnswer, responses.SearchAnswer),
+        (answers.LookupAnswer, responses.LookupAnswer),
         (answers.QueueAnswer, responses.QueueDetailAnswer),
         (answers.OffsetAnswer, responses.OffsetByTimeAnswer),
     ],
@@ -51,6 +52,8 @@ _VERIFY = "verify"  # an argument of `record_pages` alone
         (answers.PullParameters, query_arguments.PullArguments, {"offset", _VERIFY, *_FOLLOW}),
         (answers.LookupParameters, query_arguments.MessageArguments, set()),
         (answers.SearchParameters, query_arguments.SearchArguments, {"key", "unique_key"}),
+        (answers.BatchLookupParameters, request_bodies.LookupBody, {"keys", "unique_keys", "offsets"}),
+        (answers.QueuePlace, request_bodies.LookedUpOffset, set()),
     ],
 )
 def test_a_request_has_the_parameters_of_the_document(typed: type, model: type[BaseModel], not_typed: set[str]) -> None:

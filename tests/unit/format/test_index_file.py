@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import struct
+
 import numpy as np
 import pytest
 
 from tests.builders import properties, record_bytes, row_of_records
 from tests.plain_check import java_hash
 from tidemark.errors import CorruptStoreError
-from tidemark.format import index_file, index_layout
+from tidemark.format import index_file, index_layout, primitives
 from tidemark.format.check import Checker
 from tidemark.format.index_file import Header, decode_header, hash_keys
 
@@ -85,3 +87,12 @@ def test_a_header_with_too_many_entries_causes_no_read_past_the_last() -> None:
     entries = np.zeros(2 * index_layout.ENTRY_SIZE, np.uint8)
     slots = np.zeros(index_layout.SLOT_SIZE, np.uint8)
     assert index_file.find_broken_chain(slots, entries, Header(index_count=(1 << 31) - 1)) == (None, 0)
+
+
+@pytest.mark.parametrize("key", ["", "k", "a" * 63, "b" * 200, "é" * 70, "日本語" * 50, "a😀b", "x\udc00y"])
+def test_the_hash_of_any_text_is_javas(key: str) -> None:
+    value = 0
+    units = key.encode("utf-16-be", "surrogatepass")
+    for unit in struct.unpack(f">{len(units) // 2}H", units):
+        value = (31 * value + unit) % (1 << 32)
+    assert primitives.java_hash(key) == value - (1 << 32 if value >= 1 << 31 else 0)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Unpack, cast
 from urllib.parse import quote
 
 import orjson
 
 from tidemark.client.answers import (
+    BatchLookupParameters,
+    LookupAnswer,
     LookupParameters,
     MessagesAnswer,
     OffsetAnswer,
@@ -18,6 +20,7 @@ from tidemark.client.answers import (
     PullParameters,
     QueueAnswer,
     QueueLimits,
+    QueuePlace,
     RecordsParameters,
     SearchAnswer,
     SearchParameters,
@@ -177,6 +180,35 @@ class Query:
         """Return a page of messages that have *key*."""
         return cast(SearchAnswer, self.get(f"/v1/topics/{quote(topic, safe='')}/messages", key=key, **parameters))
 
+    def lookup(
+        self,
+        topic: str,
+        *,
+        keys: Sequence[str] | None = None,
+        unique_keys: Sequence[str] | None = None,
+        offsets: Iterable[QueuePlace | tuple[int, int]] | None = None,
+        **parameters: Unpack[BatchLookupParameters],
+    ) -> LookupAnswer:
+        """Look up many messages by one request: by keys, by unique keys, or by (queue id, queue offset).
+
+        `results` has one result for each, in this order, without messages if none is found. A full answer ends after
+        `looked_at` results: look up the others again. With offsets, the only options are body_encoding and store.
+
+        Raises:
+            ArgumentIllegalError: not exactly one of the three, an empty one, or more than TIDEMARK_QUERY_MAX_LOOKUPS.
+            TypeError: *keys* or *unique_keys* is one text.
+        """
+        if isinstance(keys, str) or isinstance(unique_keys, str):
+            raise TypeError("keys or unique_keys is a str: expected a list of them")
+        asked = {
+            "keys": None if keys is None else list(keys),
+            "unique_keys": None if unique_keys is None else list(unique_keys),
+            "offsets": None if offsets is None else [_queue_place(place) for place in offsets],
+            **parameters,
+        }
+        body = {name: value for name, value in asked.items() if value is not None}
+        return cast(LookupAnswer, self.post(f"/v1/topics/{quote(topic, safe='')}/messages:lookup", body))
+
     def message(self, offset_msg_id: str, **parameters: Unpack[LookupParameters]) -> MessagesAnswer:
         """Return the messages of one record by its offset message id."""
         return cast(MessagesAnswer, self.get(f"/v1/messages/{offset_msg_id}", **parameters))
@@ -255,6 +287,13 @@ def _default_url() -> str:
     from tidemark.client.settings import ClientSettings  # imported here: pydantic's import is slow
 
     return ClientSettings().query_url
+
+
+def _queue_place(place: QueuePlace | tuple[int, int]) -> QueuePlace:
+    if isinstance(place, tuple):
+        queue_id, offset = place
+        return {"queue_id": queue_id, "offset": offset}
+    return place
 
 
 def messages_path(topic: str, queue_id: int) -> str:

@@ -5,15 +5,30 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
+import time
 from pathlib import Path
 
 from tidemark.errors import StoreContradictionError
 from tidemark.format.dispatch_request import U8Array
-from tidemark.format.index_file import DEFAULT_ENTRIES, DEFAULT_SLOTS, Header, decode_header, entry_at, file_size
-from tidemark.format.index_layout import ENTRY_SIZE, HEADER_SIZE, SLOT_SIZE
+from tidemark.format.index_file import (
+    DEFAULT_ENTRIES,
+    DEFAULT_SLOTS,
+    Header,
+    decode_header,
+    entry_at,
+    file_size,
+    slot_at,
+)
+from tidemark.format.index_layout import ENTRY_SIZE, HEADER_SIZE, SLOT_SIZE, previous_entry
+from tidemark.read.cached import NotCachedError, is_cached_only, pread
+from tidemark.store.open_file import OpenFile
 from tidemark.store.random_access import map_for_random_reads
 
 _ENTRIES_A_SLOT = DEFAULT_ENTRIES // DEFAULT_SLOTS
+_MOST_IN_PLACE = 32  # entries of a chain that an event loop looks at
+_SETTLED_NS = 2_000_000_000  # a folder's time that is so old differs from that of any later change
+
+_Folders = tuple[tuple[int, int] | None, ...]  # inode and time of the last change of each folder; None: there is none
 
 
 class IndexTable:
@@ -24,11 +39,35 @@ class IndexTable:
         self._bytes: U8Array = map_for_random_reads(path)
         self.slots = self._bytes[HEADER_SIZE : HEADER_SIZE + SLOT_SIZE * slots]
         self.entries = self._bytes[entry_at(slots, 0) :]
+        self._n_slots = slots
+        self._file = OpenFile(os.open(path, os.O_RDONLY | os.O_CLOEXEC))
 
     @property
     def header(self) -> Header:
         """The current header."""
-        return decode_header(self._bytes[:HEADER_SIZE].tobytes())
+        return decode_header(self._bytes[:HEADER_SIZE].data)
+
+    def require_cached(self, key_hash: int) -> None:
+        """Within `cached_only`, raise NotCachedError unless the header and the key's chain are in memory and short.
+
+        The kernels read mapped pages, and a page that is not in memory would stop the thread.
+        """
+        if not is_cached_only():
+            return
+        self._cached(HEADER_SIZE, 0)
+        number = int.from_bytes(self._cached(SLOT_SIZE, slot_at(key_hash % self._n_slots)), "big", signed=True)
+        capacity = len(self.entries) // ENTRY_SIZE
+        for _ in range(_MOST_IN_PLACE):
+            if not 0 < number < capacity:
+                return
+            previous = previous_entry(self._cached(ENTRY_SIZE, entry_at(self._n_slots, number)))
+            if previous >= number:
+                return
+            number = previous
+        raise NotCachedError
+
+    def _cached(self, size: int, at: int) -> bytes:
+        return pread(self._file.descriptor, size, at)
 
 
 class IndexReader:
@@ -46,13 +85,28 @@ class IndexReader:
         self._entries = entries
         self._tables: dict[tuple[str, int, str], IndexTable] = {}  # name, inode, path
         self._lock = threading.Lock()
+        self._listed: tuple[_Folders, list[IndexTable]] | None = None  # one assignment: several threads read it
 
     def tables(self) -> list[IndexTable]:
-        """Return the current files.
+        """Return the current files. The list is shared: do not change it.
 
-        Raises StoreContradictionError if a file's size does not match the numbers of slots and entries.
+        Raises StoreContradictionError if a file's size does not match the numbers of slots and entries, and
+        NotCachedError within `cached_only` if the folders have changed.
         """
+        folders, now_ns = tuple(map(_change_of, self._folders)), time.time_ns()
+        listed = self._listed
+        if listed is not None and listed[0] == folders:
+            return listed[1]
+        if is_cached_only():
+            raise NotCachedError
         found = self._files()
+        tables = self._open(found)
+        is_settled = all(change is None or change[1] < now_ns - _SETTLED_NS for change in folders)
+        if is_settled and all(found.values()):  # the growth of an empty file does not change its folder
+            self._listed = folders, tables
+        return tables
+
+    def _open(self, found: dict[tuple[str, int, str], int]) -> list[IndexTable]:
         with self._lock:
             for gone in self._tables.keys() - found.keys():
                 del self._tables[gone]
@@ -85,3 +139,11 @@ class IndexReader:
                 size=size,
             )
         return slots
+
+
+def _change_of(folder: Path) -> tuple[int, int] | None:
+    try:
+        status = os.stat(folder)
+    except FileNotFoundError:
+        return None
+    return status.st_ino, status.st_mtime_ns

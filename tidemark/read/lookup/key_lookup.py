@@ -6,16 +6,18 @@ index contains the keys of records: a key of one message inside an inner batch i
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import accumulate
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tidemark.format.dispatch_request import Fault
 from tidemark.format.index_file import find_entries, key_hash, oldest_entries
 from tidemark.format.message import MessageArray
 from tidemark.format.properties import KEYS, UNIQ_KEY, decode_properties, split_keys
+from tidemark.read.cached import require_thread
 from tidemark.read.lookup.index_reader import IndexReader
 from tidemark.read.lookup.record_lookup import has_unit
 from tidemark.read.pull import PulledPart
@@ -64,21 +66,23 @@ def find_by_key(store: StoreReader, index: IndexReader, watermark: Watermark, qu
     left_bytes = query.max_bytes
     while True:
         hits, more = _candidates(index, watermark, query, after)
-        if len(hits):
-            ends = np.cumsum(np.maximum(_sizes(store, hits), 0))
-            fitting = max(int((ends <= left_bytes).sum()), 1)
+        if hits:
+            sizes = _sizes(store, hits)
+            ends = list(accumulate(max(size, 0) for size in sizes))
+            fitting = max(bisect_right(ends, left_bytes), 1)
             hits, more = hits[:fitting], more or fitting < len(hits)
-            left_bytes -= int(ends[fitting - 1])
-            part = _load(store, watermark, query, hits, answer)
+            left_bytes -= ends[fitting - 1]
+            require_thread(len(hits), ends[fitting - 1])
+            part = _load(store, watermark, query, hits, sizes[:fitting], answer)
             kept = part.messages
             if len(kept) and found + len(kept) >= query.limit:
                 last = int(kept["record"][min(query.limit - found, len(kept)) - 1])
                 kept = kept[kept["record"] <= last]
                 hits_end = int(part.records.rows["physical_offset"][last])
-                more = more or hits_end < int(hits[-1])
+                more = more or hits_end < hits[-1]
                 after = hits_end
             else:
-                after = int(hits[-1])
+                after = hits[-1]
             if len(kept):
                 answer.parts.append(PulledPart(part.records, kept, part.chosen))
                 found += len(kept)
@@ -93,14 +97,13 @@ def _least_offset(store: StoreReader, query: KeyQuery) -> int:
     return max(store.log_min, store.dead_end(query.topic))
 
 
-def _candidates(
-    index: IndexReader, watermark: Watermark, query: KeyQuery, after: int
-) -> tuple[NDArray[np.int64], bool]:
-    """Return the next physical offsets with the key's hash, and whether there are more."""
+def _candidates(index: IndexReader, watermark: Watermark, query: KeyQuery, after: int) -> tuple[list[int], bool]:
+    """Return the next physical offsets with the key's hash, ascending, and whether there are more."""
     hashed = key_hash(query.topic, query.key)
-    hits = np.empty(0, np.int64)
+    hits: list[int] = []
     room = min(max(query.limit, 1), query.max_candidates)
     for table in index.tables():
+        table.require_cached(hashed)
         found, more = oldest_entries(
             table.slots,
             table.entries,
@@ -111,66 +114,72 @@ def _candidates(
             limit=room + 1,
             least_ms=query.from_ms,
         )
-        hits = np.unique(np.concatenate((hits, found)))
+        hits = sorted({*hits, *found.tolist()}) if hits else found.tolist()
         if more or len(hits) > room:
             return hits[:room], True
     return hits, False
 
 
 def _load(
-    store: StoreReader, watermark: Watermark, query: KeyQuery, hits: NDArray[np.int64], answer: KeyAnswer
+    store: StoreReader, watermark: Watermark, query: KeyQuery, hits: list[int], sizes: list[int], answer: KeyAnswer
 ) -> PulledPart:
-    """Return the messages of the records at *hits* that match the query."""
-    records = read_sized(store, watermark, hits)
-    answer.skipped += [skip for skip in records.skipped(np.full(len(records.rows), -1)) if skip.reason in _DAMAGE]
+    """Return the messages of the records at *hits*, of *sizes*, that match the query."""
+    records = _read_whole(store, watermark, hits, sizes)
+    if any(records.rows["fault"].tolist()):
+        answer.skipped += [skip for skip in records.skipped(np.full(len(records.rows), -1)) if skip.reason in _DAMAGE]
     messages = records.messages()
-    keep = np.zeros(len(messages), np.bool_)
-    for i in range(len(messages)):
-        keep[i] = _is_wanted(records, messages, i, query) and (
-            not store.paths.is_attached or has_unit(store, watermark, records, int(messages["record"][i]))
-        )
-    kept = messages[keep]
-    return PulledPart(records, kept, records.right)
+    wanted = _wanted(records, messages, query)
+    if store.paths.is_attached:
+        wanted = [i for i in wanted if has_unit(store, watermark, records, int(messages["record"][i]))]
+    return PulledPart(records, messages if len(wanted) == len(messages) else messages[wanted], None)
 
 
-def read_sized(store: StoreReader, watermark: Watermark, physical_offsets: NDArray[np.int64]) -> Records:
-    """Read records of any topic at *physical_offsets* (ascending), with the sizes in their heads; visible ones only."""
-    sizes = _sizes(store, physical_offsets)
-    whole = (sizes > 0) & (physical_offsets + sizes <= watermark.physical_offset)
-    return read_records(store.log, physical_offsets[whole], sizes[whole])
+def read_sized(store: StoreReader, watermark: Watermark, physical_offset: int) -> Records:
+    """Read the record of any topic at *physical_offset* with the size in its head; none if it is not visible."""
+    return _read_whole(store, watermark, [physical_offset], _sizes(store, [physical_offset]))
 
 
-def _sizes(store: StoreReader, physical_offsets: NDArray[np.int64]) -> NDArray[np.int64]:
+def _read_whole(store: StoreReader, watermark: Watermark, hits: list[int], sizes: list[int]) -> Records:
+    """Read the records at *hits*, ascending, without those that are not visible."""
+    places, lengths = np.array(hits, np.int64), np.array(sizes, np.int64)
+    if hits and (min(sizes) <= 0 or hits[-1] + sizes[-1] > watermark.physical_offset):
+        whole = (lengths > 0) & (places + lengths <= watermark.physical_offset)
+        places, lengths = places[whole], lengths[whole]
+    return read_records(store.log, places, lengths)
+
+
+def _sizes(store: StoreReader, physical_offsets: list[int]) -> list[int]:
     """Return the size field of each record, in bytes."""
-    heads = [store.log.read(int(physical_offset), _SIZE_FIELD) for physical_offset in physical_offsets]
-    return np.array([int.from_bytes(head, "big", signed=True) for head in heads], np.int64)
+    heads = [store.log.read(physical_offset, _SIZE_FIELD) for physical_offset in physical_offsets]
+    return [int.from_bytes(head, "big", signed=True) for head in heads]
 
 
-def _is_wanted(records: Records, messages: MessageArray, i: int, query: KeyQuery) -> bool:
-    """Return True if topic and key match by text and the store time is within the bounds."""
-    row = records.rows[int(messages["record"][i])]
-    if not query.from_ms <= int(messages["store_timestamp"][i]) <= query.to_ms:
-        return False
-    if _text(records, int(row["topic_at"]), int(row["topic_length"])) != query.topic:
-        return False
-    if _carries_key(_properties(records, messages[i]), query):
-        return True
-    return bool(messages["inner"][i]) and query.unique and _carries_key(_properties(records, row), query)
+_MESSAGE_COLUMNS = ("record", "store_timestamp", "inner", "properties_at", "properties_length")
+_RECORD_COLUMNS = ("topic_at", "topic_length", "properties_at", "properties_length")
 
 
-def _carries_key(properties: dict[str, str], query: KeyQuery) -> bool:
+def _wanted(records: Records, messages: MessageArray, query: KeyQuery) -> list[int]:
+    """Return the numbers of the *messages* whose topic and key match by text, with store times within the bounds."""
+    view, topic = records.buffer.data, query.topic.encode("utf-8", "surrogatepass")
+    rows = list(zip(*(records.rows[name].tolist() for name in _RECORD_COLUMNS), strict=True))
+    columns = zip(*(messages[name].tolist() for name in _MESSAGE_COLUMNS), strict=True)
+    wanted = []
+    for i, (record, store_timestamp, inner, at, length) in enumerate(columns):
+        topic_at, topic_length, outer_at, outer_length = rows[record]
+        if not query.from_ms <= store_timestamp <= query.to_ms or view[topic_at : topic_at + topic_length] != topic:
+            continue
+        if _carries_key(view[at : at + length], query) or (
+            inner and query.unique and _carries_key(view[outer_at : outer_at + outer_length], query)
+        ):
+            wanted.append(i)
+    return wanted
+
+
+def _carries_key(encoded: memoryview, query: KeyQuery) -> bool:
+    properties = decode_properties(encoded)
     if query.unique:
         return properties.get(UNIQ_KEY) == query.key
     return query.key in split_keys(properties.get(KEYS, ""))
-
-
-def _properties(records: Records, row: np.void) -> dict[str, str]:
-    at = int(row["properties_at"])
-    return decode_properties(records.buffer.data[at : at + int(row["properties_length"])])
-
-
-def _text(records: Records, at: int, length: int) -> str:
-    return records.buffer[at : at + length].tobytes().decode("utf-8", "replace")
 
 
 def find_by_key_as_broker(store: StoreReader, index: IndexReader, watermark: Watermark, query: KeyQuery) -> KeyAnswer:
@@ -178,13 +187,16 @@ def find_by_key_as_broker(store: StoreReader, index: IndexReader, watermark: Wat
     answer = KeyAnswer([], [], None)
     end_ms = query.to_ms
     for _ in range(_BROKER_ROUNDS):
-        hits = np.array(sorted(set(_newest(index, query, end_ms))), np.int64)
-        live = hits[(hits >= _least_offset(store, query)) & (hits < watermark.physical_offset)]
-        if len(live):
-            part = _load(store, watermark, query, live, answer)
+        hits = sorted(set(_newest(index, query, end_ms)))
+        least = _least_offset(store, query)
+        live = [physical_offset for physical_offset in hits if least <= physical_offset < watermark.physical_offset]
+        if live:
+            sizes = _sizes(store, live)
+            require_thread(len(live), sum(sizes))
+            part = _load(store, watermark, query, live, sizes, answer)
             answer.parts = [part] if len(part.messages) else []
             break
-        if not len(hits):
+        if not hits:
             break
     return answer
 
@@ -193,6 +205,7 @@ def _newest(index: IndexReader, query: KeyQuery, end_ms: int) -> Iterator[int]:
     limit = min(query.limit, _BROKER_LIMIT)
     hashed = key_hash(query.topic, query.key)
     for table in reversed(index.tables()):
+        table.require_cached(hashed)
         header = table.header
         begin, end = header.begin_timestamp, header.end_timestamp
         covers = query.from_ms < begin and end_ms > end

@@ -109,7 +109,7 @@ def _place(store: StoreReader, watermark: Watermark, topic: str, physical_offset
         place = QueuePlace(int(record["queue_id"]), int(record["queue_offset"]))
         if record["magic"] in (Magic.V1, Magic.V2) and _points_at(store, watermark, topic, place, physical_offset):
             return place
-    records = read_sized(store, watermark, np.array([physical_offset]))
+    records = read_sized(store, watermark, physical_offset)
     if not len(records.rows) or not records.right[0]:
         raise _UnknownError
     at, length = int(records.rows["topic_at"][0]), int(records.rows["topic_length"][0])

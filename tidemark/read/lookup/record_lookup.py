@@ -16,6 +16,7 @@ from tidemark.errors import (
     QueueIllegalError,
     TopicNotFoundError,
 )
+from tidemark.format import consume_queue
 from tidemark.format.host import encode_host
 from tidemark.format.message_id import OffsetMessageId
 from tidemark.format.record import MIN_RECORD_SIZE
@@ -128,6 +129,8 @@ def has_unit(store: StoreReader, watermark: Watermark, records: Records, i: int 
     number = find_unit(store, queue, watermark, int(row["physical_offset"]), queue_offset=queue_offset)
     if number is None:
         return False
+    if not queue.is_batch and number == queue_offset:
+        return True
     numbers = queue.numbers_to_check(queue.first_offsets(number, queue.run.read(number, 1)))
     return numbers is None or numbers.may_restart or int(numbers.queue_offsets[0]) == queue_offset
 
@@ -142,8 +145,10 @@ def find_unit(
     first, end = store.bounds(queue, watermark).units
     if not queue.is_batch and first <= queue_offset < end:
         units = queue.run.read(queue_offset, 1)
-        if len(units) and queue.run.is_live(units)[0] and int(units["physical_offset"][0]) == physical_offset:
-            return queue_offset
+        if len(units):
+            found, size, _ = units[0].item()
+            if found == physical_offset and 0 < size != consume_queue.PRE_BLANK_SIZE:
+                return queue_offset
     number = queue.run.first_at_or_above(physical_offset, first, end)
     if number < end and int(queue.run.unit(number)["physical_offset"]) == physical_offset:
         return number

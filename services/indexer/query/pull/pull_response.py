@@ -34,6 +34,7 @@ class BodyFormat(enum.Enum):
 
 
 F = TypeVar("F", bound=enum.Enum)
+_NOT_STORED, _JSON = (b"cache-control", b"no-store"), (b"content-type", BodyFormat.JSON.value.encode())
 _BY_RANGE = {
     **{body_format.value: body_format for body_format in BodyFormat},
     "*/*": BodyFormat.JSON,
@@ -91,10 +92,19 @@ _STATUS_TEXTS = {
 }
 
 
+class _JsonResponse(Response):
+    """A response with the headers of every JSON answer, which starlette would assemble again each time."""
+
+    def __init__(self, body: bytes, status: int) -> None:
+        self.status_code = status
+        self.background = None
+        self.body = body
+        self.raw_headers = [_NOT_STORED, (b"content-length", b"%d" % len(body)), _JSON]
+
+
 def json_response(content: Any, status: int = 200) -> Response:
     """Return *content* as a JSON response."""
-    body = orjson.dumps(content, option=orjson.OPT_APPEND_NEWLINE)
-    return Response(body, status, {"Cache-Control": "no-store"}, BodyFormat.JSON.value)
+    return _JsonResponse(orjson.dumps(content, option=orjson.OPT_APPEND_NEWLINE), status)
 
 
 def skipped_json(skipped: list[Skipped]) -> list[dict[str, Any]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from tidemark.access.right import READING, Action, on_topic
@@ -33,7 +35,7 @@ class LookupRequests:
     async def _by_key(self, exchange: Exchange) -> None:
         asked = QUERY_MESSAGE.read(exchange.frame.fields)
         exchange.caller.require(on_topic(asked.topic, *READING))
-        parts, last = await self._state.reads.read(self._find, asked)
+        parts, last = await self._state.reads.read_in_place(partial(self._find, asked))
         code = ResponseCode.SUCCESS if parts else ResponseCode.QUERY_NOT_FOUND
         remark = "" if parts else f"no message of topic {asked.topic} has this key in this time"
         exchange.answer_parts(code, QUERY_MESSAGE_ANSWER.write(last), parts, remark=remark)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import time
 from typing import Annotated, Any
 
-import numpy as np
 from fastapi import APIRouter, Path
 from starlette.requests import Request
 from starlette.responses import Response
@@ -16,7 +16,7 @@ from tidemark.format.message_id import OffsetMessageId, decode_message_id
 from tidemark.read.lookup.key_lookup import KeyQuery, find_by_key, find_by_key_as_broker
 from tidemark.read.lookup.record_lookup import message_at, message_of_id
 from tidemark.read.lookup.topic_scan import MessagePlace, TopicQuery, scan_topic
-from tidemark.read.messages.body import AnswerFullError, BodyRoom
+from tidemark.read.messages.body import AnswerFullError, BodyEncoding, BodyRoom
 from tidemark.read.messages.message_rows import message_rows
 from tidemark.read.pull import PulledPart
 from tidemark.read.watermark import Watermark
@@ -33,7 +33,7 @@ from ..schema.query_arguments import (
     read_arguments,
 )
 from ..schema.responses import MessagesAnswer, ProblemAnswer, SearchAnswer
-from ..schema.search_cursor import decode_cursor, encode_cursor
+from ..schema.search_cursor import decode_cursor, encode_cursor, search_name
 from ..state.service_state import ServiceState, state_of
 from ..web.plain_route import PlainRoute
 from ..web.route_access import caller_of
@@ -82,7 +82,9 @@ def _messages_response(
     row = part.records.rows[0]
     at = int(row["topic_at"])
     topic = part.records.buffer[at : at + int(row["topic_length"])].tobytes().decode("utf-8", "replace")
-    caller_of(request).require(on_topic(topic, *READING))
+    caller = caller_of(request)
+    if not caller.is_open:
+        caller.require(on_topic(topic, *READING))
     as_broker = arguments.semantics is Semantics.ROCKETMQ
     room = BodyRoom(state.settings.query_max_body_bytes, keep_rest_stored=True)
     return json_response(
@@ -156,7 +158,10 @@ async def search(request: Request, topic: TopicName) -> Response:
     state.require_store(arguments.store)
     if arguments.key is not None and arguments.unique_key is not None:
         raise ArgumentIllegalError("key and unique_key are both set: send one of them", argument="unique_key")
-    return await state.reads.read(_search, state, topic, arguments)
+    search_now = functools.partial(_search, state, topic, arguments)
+    if arguments.key is None and arguments.unique_key is None:
+        return await state.reads.read(search_now)
+    return await state.reads.read_in_place(search_now)
 
 
 def _search(state: ServiceState, topic: str, arguments: SearchArguments) -> Response:
@@ -175,7 +180,14 @@ def _search_page(state: ServiceState, topic: str, arguments: SearchArguments, li
     settings = state.settings
     watermark = state.store.watermark()
     as_broker = arguments.semantics is Semantics.ROCKETMQ
-    name = f"{topic}\n{arguments.key}\n{arguments.unique_key}\n{arguments.from_ms}\n{arguments.to_ms}\n{as_broker}"
+    name = search_name(
+        topic,
+        arguments.key,
+        arguments.unique_key,
+        from_ms=arguments.from_ms,
+        to_ms=arguments.to_ms,
+        as_broker=as_broker,
+    )
     after = None if arguments.cursor is None else decode_cursor(name, arguments.cursor)
     key = arguments.key or arguments.unique_key
     if key is None:
@@ -202,12 +214,6 @@ def _search_page(state: ServiceState, topic: str, arguments: SearchArguments, li
         found = find(state.store, state.index, watermark, query)
         parts, skipped = found.parts, found.skipped
         cursor = None if found.after is None else encode_cursor(name, found.after)
-    messages = []
-    for part in parts:
-        room.take(int(part.messages["body_length"].sum(dtype=np.int64)))
-        queue_ids = part.records.rows["queue_id"][part.messages["record"]].tolist()
-        rows = message_rows(part, arguments.body_encoding, as_broker=as_broker, room=room)
-        messages += [{"queue_id": queue_id, **row} for queue_id, row in zip(queue_ids, rows, strict=True)]
     return json_response(
         {
             "store": settings.store_name,
@@ -216,6 +222,19 @@ def _search_page(state: ServiceState, topic: str, arguments: SearchArguments, li
             "limit": limit,
             "next_cursor": cursor,
             "skipped": skipped_json(skipped),
-            "messages": messages,
+            "messages": found_rows(parts, arguments.body_encoding, room, as_broker=as_broker),
         }
     )
+
+
+def found_rows(
+    parts: list[PulledPart], encoding: BodyEncoding, room: BodyRoom, *, as_broker: bool = False
+) -> list[dict[str, Any]]:
+    """Return the messages of *parts* as FoundMessage describes them. Raises AnswerFullError if *room* is too small."""
+    messages = []
+    for part in parts:
+        room.take(sum(part.messages["body_length"].tolist()))
+        queue_ids = part.records.rows["queue_id"][part.messages["record"]].tolist()
+        rows = message_rows(part, encoding, as_broker=as_broker, room=room)
+        messages += [{"queue_id": queue_id, **row} for queue_id, row in zip(queue_ids, rows, strict=True)]
+    return messages

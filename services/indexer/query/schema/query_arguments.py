@@ -87,7 +87,7 @@ MemberId = Annotated[str, AfterValidator(_parse_member_id)]
 QueueId = Annotated[int, Field(ge=0, le=MAX_I4)]
 PullOffset = Annotated[str, AfterValidator(_parse_offset)]
 PhysicalOffset = Annotated[int, Field(ge=0, le=MAX_I8)]
-_ENCODING = "form of bodies in JSON; auto: text if the body is UTF-8, otherwise base64"
+ENCODING = "form of bodies in JSON; auto: text if the body is UTF-8, otherwise base64"
 WaitMs = Annotated[int, Field(ge=0, le=MAX_I4, description="milliseconds to wait for messages; capped")]
 
 
@@ -108,7 +108,7 @@ class PullLimits(Arguments):
     )
     tag: list[str] = Field([], max_length=256, description="tags to select: tag=A&tag=B, or tag=A||B")
     wait_ms: WaitMs = 0
-    body_encoding: BodyEncoding = Field(BodyEncoding.AUTO, description=_ENCODING)
+    body_encoding: BodyEncoding = Field(BodyEncoding.AUTO, description=ENCODING)
     verify: Verify = Field(
         Verify.SERVICE,
         description="who checks records; reader: the service sends them as they are in its files, with "
@@ -173,7 +173,7 @@ class MessageArguments(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     wait_ms: WaitMs = 0
-    body_encoding: BodyEncoding = Field(BodyEncoding.AUTO, description=_ENCODING)
+    body_encoding: BodyEncoding = Field(BodyEncoding.AUTO, description=ENCODING)
     semantics: Semantics = Semantics.TIDEMARK
 
 
@@ -188,7 +188,7 @@ class SearchArguments(Arguments):
     to_ms: Time = Field(MAX_I8, alias="to", description="messages stored at or before this time")
     limit: int | None = Field(None, ge=1, le=MAX_I4, description="messages on a page; capped")
     cursor: str | None = Field(None, max_length=512, description="next_cursor of the previous page")
-    body_encoding: BodyEncoding = Field(BodyEncoding.AUTO, description=_ENCODING)
+    body_encoding: BodyEncoding = Field(BodyEncoding.AUTO, description=ENCODING)
     semantics: Semantics = Semantics.TIDEMARK
 
 
@@ -249,7 +249,7 @@ def read_arguments(request: Request, model: type[A]) -> A:
         RequestValidationError: a parameter is unknown, repeated or invalid.
     """
     given: dict[str, Any] = {}
-    for name, value in parse_qsl(request.scope["query_string"].decode("latin-1"), keep_blank_values=True):
+    for name, value in _pairs(request.scope["query_string"]):
         if name in _LISTS:
             given.setdefault(name, []).append(value)
         elif name in given:
@@ -260,6 +260,15 @@ def read_arguments(request: Request, model: type[A]) -> A:
         return model.model_validate(given)
     except ValidationError as error:
         raise refusal(error, "query", model=model) from None
+
+
+def _pairs(query_string: bytes) -> list[tuple[str, str]]:
+    """Return the names and values, as `parse_qsl` does."""
+    text = query_string.decode("latin-1")
+    if "%" in text or "+" in text:
+        return parse_qsl(text, keep_blank_values=True)
+    pieces = (piece.partition("=") for piece in text.split("&") if piece)
+    return [(name, value) for name, _, value in pieces]
 
 
 def refusal(error: ValidationError, *where: str, model: type[BaseModel] | None = None) -> RequestValidationError:

@@ -9,9 +9,20 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr,
 
 from tidemark.format.json_text import JsonWalk, is_too_deep, too_deep
 from tidemark.format.tags import MAX_DELAY_LEVEL
+from tidemark.read.messages.body import BodyEncoding
 
 from ..queue_allocation import Queue, Strategy
-from .query_arguments import MAX_I4, MAX_I8, MemberId, PullLimits, PullOffset, TopicName
+from .query_arguments import (
+    ENCODING,
+    MAX_I4,
+    MAX_I8,
+    Arguments,
+    MemberId,
+    PullLimits,
+    PullOffset,
+    Time,
+    TopicName,
+)
 
 _QueueId = Annotated[int, Field(ge=0, le=MAX_I4, strict=True)]
 _QueueOffset = Annotated[int, Field(ge=0, le=MAX_I8, strict=True, description="the group's next queue offset")]
@@ -224,6 +235,52 @@ class PullQueuesBody(PullLimits):
     queues: list[PulledQueue] = Field(
         min_length=1, description="queues to read, in this order until the answer is full"
     )
+
+
+class LookedUpOffset(BaseModel):
+    """A place in a queue of the topic."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    queue_id: _QueueId
+    offset: Annotated[int, Field(ge=0, le=MAX_I8, strict=True)]
+
+
+_Key = Annotated[str, Field(min_length=1, max_length=32_767)]
+_LookupTime = Annotated[Time, Field(ge=-MAX_I8, le=MAX_I8)]
+
+
+class LookupBody(Arguments):
+    """Messages to look up: by keys, by unique keys, or by queue offsets."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        populate_by_name=True,
+        json_schema_extra={
+            "examples": [
+                {"keys": ["order-101", "order-102"], "limit": 1},
+                {"offsets": [{"queue_id": 0, "offset": 17}, {"queue_id": 1, "offset": 4}]},
+            ]
+        },
+    )
+
+    keys: list[_Key] | None = Field(None, min_length=1, description="each result has the messages with this key")
+    unique_keys: list[_Key] | None = Field(None, min_length=1, description="message ids that clients made")
+    offsets: list[LookedUpOffset] | None = Field(None, min_length=1, description="each result has one message")
+    from_ms: _LookupTime = Field(0, alias="from", description="messages with a key stored at or after this time")
+    to_ms: _LookupTime = Field(MAX_I8, alias="to", description="messages with a key stored at or before this time")
+    limit: int | None = Field(None, ge=1, le=MAX_I4, strict=True, description="messages of each key; capped")
+    body_encoding: BodyEncoding = Field(BodyEncoding.AUTO, description=ENCODING)
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if sum(given is not None for given in (self.keys, self.unique_keys, self.offsets)) != 1:
+            raise ValueError("expected exactly one of keys, unique_keys and offsets")
+        if self.offsets is not None:
+            for name, given in (("from", "from_ms"), ("to", "to_ms"), ("limit", "limit")):
+                if given in self.model_fields_set:
+                    raise ValueError(f"{name}: it has no meaning with offsets")
+        return self
 
 
 class RetriedMessage(BaseModel):

@@ -173,6 +173,36 @@ class SearchAnswer(BaseModel):
     messages: list[FoundMessage]
 
 
+class LookupResult(BaseModel):
+    """The messages of one key or offset."""
+
+    reason: str | None = Field(
+        description="why there is no message at an offset: OFFSET_TOO_SMALL (deleted), OFFSET_OUT_OF_RANGE (above the "
+        "queue's end), NOT_YET_VISIBLE (perhaps committed), CORRUPT_MESSAGE, NOT_FOUND or QUEUE_ID_ILLEGAL; otherwise "
+        "null"
+    )
+    next_cursor: str | None = Field(
+        description="cursor of the key's next page, which GET /v1/topics/{topic}/messages returns; null: none now"
+    )
+    skipped: list[SkippedAnswer]
+    messages: list[FoundMessage]
+
+
+class LookupAnswer(BaseModel):
+    """One result for each key or offset, in the request's order."""
+
+    store: str
+    topic: str
+    watermark: WatermarkAnswer
+    committed_offset: int
+    lag_bytes: int
+    limit: int = Field(description="most messages of one result")
+    looked_at: int = Field(
+        description="number of results; the answer was full before the other keys or offsets, so ask for those again"
+    )
+    results: list[LookupResult]
+
+
 class QueueAnswer(BaseModel):
     """Bounds of one queue: offsets from min_offset to max_offset - 1 can be read."""
 

@@ -11,8 +11,15 @@ from tidemark.errors import ArgumentIllegalError
 _CURSOR = struct.Struct(">IqI")  # check, physical offset, element
 
 
+def search_name(
+    topic: str, key: str | None, unique_key: str | None, *, from_ms: int, to_ms: int, as_broker: bool = False
+) -> str:
+    """Return the parameters that the next page of a search must repeat, as text."""
+    return f"{topic}\n{key}\n{unique_key}\n{from_ms}\n{to_ms}\n{as_broker}"
+
+
 def encode_cursor(search: str, physical_offset: int, element: int = 0) -> str:
-    """Return the cursor after the given place. *search* holds the parameters that the next page must repeat."""
+    """Return the cursor after the given place. search: as `search_name` returns it."""
     place = struct.pack(">qI", physical_offset, element)
     return base64.urlsafe_b64encode(struct.pack(">I", _check(search, place)) + place).decode().rstrip("=")
 

@@ -67,6 +67,12 @@ class Metrics:
     def _answers(self, path: str, status: int) -> tuple[Counter, Histogram]:
         return self.requests.labels(path, str(status)), self.seconds.labels(path)
 
+    def count_answer(self, path: str, status: int, seconds: float) -> None:
+        """Count an answer whose head is sent after *seconds*. path: the route's template."""
+        requests, histogram = self.answers(path, status)
+        requests.inc()
+        histogram.observe(seconds)
+
     def render(self) -> bytes:
         """Return the metrics in text format. Reads files, so do not call it on the event loop."""
         return generate_latest(self.registry)
@@ -168,9 +174,7 @@ class MetricsMiddleware:
         async def count(message: Message) -> None:
             if message["type"] == "http.response.start":
                 path = getattr(scope.get("route"), "path", "none")
-                requests, seconds = self._metrics.answers(path, message["status"])
-                requests.inc()
-                seconds.observe(time.monotonic() - began)
+                self._metrics.count_answer(path, message["status"], time.monotonic() - began)
             await send(message)
 
         await self._app(scope, receive, count)

@@ -26,6 +26,7 @@ from ..schema.request_bodies import (
     AppendBody,
     HeartbeatBody,
     JoinBody,
+    LookupBody,
     OffsetBody,
     OffsetsBody,
     PullQueuesBody,
@@ -35,7 +36,17 @@ from ..schema.request_bodies import (
 from ..schema.responses import ProblemAnswer
 from .problems import MEDIA_TYPE
 
-_BODIES = (AppendBody, TopicBody, OffsetBody, OffsetsBody, JoinBody, HeartbeatBody, PullQueuesBody, RetryBody)
+_BODIES = (
+    AppendBody,
+    TopicBody,
+    OffsetBody,
+    OffsetsBody,
+    JoinBody,
+    HeartbeatBody,
+    PullQueuesBody,
+    LookupBody,
+    RetryBody,
+)
 _ARGUMENTS = (
     PullArguments,
     QueuesArguments,

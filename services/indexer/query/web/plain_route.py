@@ -31,7 +31,7 @@ class PlainRoute(GuardedRoute):
             raise TypeError(f"{path}: a PlainRoute can have no dependencies")
         self._respond = self.get_route_handler()
 
-    async def _respond_directly(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _handle_allowed(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send the endpoint's response; the application's exception handlers answer its errors."""
         response = await self._respond(Request(scope, receive, send))
         await response(scope, receive, send)

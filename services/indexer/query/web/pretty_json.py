@@ -10,7 +10,7 @@ from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+')
-_PARAMETER = b"pretty"
+PARAMETER = b"pretty"
 _ON, _OFF = frozenset({"1", "true", ""}), frozenset({"0", "false"})
 _MOST_BYTES = 4 << 20  # of an answer that is indented; a larger one is not for human readers
 
@@ -22,7 +22,7 @@ class PrettyJson:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or _PARAMETER not in scope["query_string"]:
+        if scope["type"] != "http" or PARAMETER not in scope["query_string"]:
             await self._app(scope, receive, send)
             return
         given = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)

@@ -6,7 +6,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tidemark.tracing.request_id import HEADER, begin_request
 
-_HEADER = HEADER.encode()
+RAW_HEADER = HEADER.encode()
 
 
 class RequestIdMiddleware:
@@ -19,18 +19,19 @@ class RequestIdMiddleware:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        request_id = begin_request(_given(scope)).encode()
+        request_id = begin_request(given_id(scope)).encode()
 
         async def send_with_id(message: Message) -> None:
             if message["type"] == "http.response.start":
-                message["headers"] = [*message["headers"], (_HEADER, request_id)]
+                message["headers"] = [*message["headers"], (RAW_HEADER, request_id)]
             await send(message)
 
         await self._app(scope, receive, send_with_id)
 
 
-def _given(scope: Scope) -> str | None:
+def given_id(scope: Scope) -> str | None:
+    """Return the id that the caller gave, which may be malformed."""
     for name, value in scope["headers"]:
-        if name == _HEADER:
+        if name == RAW_HEADER:
             return str(value, "latin-1")
     return None

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import time
 from pathlib import Path
 
 import pytest
 
 from tests.built_store import BuiltStore
+from tidemark.format.index_file import key_hash
+from tidemark.read.cached import NotCachedError, cached_only
 from tidemark.read.lookup import index_reader
 from tidemark.read.lookup.index_reader import IndexReader, IndexTable
 
@@ -29,3 +33,82 @@ def test_an_index_file_deleted_before_it_is_opened_hides_no_other(
     reader = IndexReader(built.root / "index", slots=built.slots, entries=built.entries)
     assert [table.path.name for table in reader.tables()] == names[1:]
     assert [table.path.name for table in reader.tables()] == names[1:]
+
+
+def reader_of(built: BuiltStore) -> IndexReader:
+    return IndexReader(built.root / "index", slots=built.slots, entries=built.entries)
+
+
+def age(folder: Path) -> None:
+    """Make the last change of *folder* ten seconds old."""
+    then = time.time() - 10
+    os.utime(folder, (then, then))
+
+
+def test_the_files_are_listed_again_after_the_folder_has_changed(built: BuiltStore) -> None:
+    """Within the same tick of the clock, a second change leaves the folder's time as it is."""
+    built.append("orders", entries={"KEYS": "k"})
+    folder, reader = built.root / "index", reader_of(built)
+    (first,) = reader.tables()
+    change = os.stat(folder).st_mtime_ns
+    for number in range(64):
+        built.append("orders", entries={"KEYS": f"k{number}"})
+    os.utime(folder, ns=(change, change))
+    assert len(reader.tables()) == 2, "the first listing was as young as its folder's last change"
+    age(folder)
+    assert reader.tables()[0].path == first.path
+    (folder / first.path.name).unlink()
+    assert [table.path.name for table in reader.tables()] == sorted(path.name for path in folder.iterdir())
+
+
+def test_an_event_loop_lists_no_files_but_uses_a_settled_list(built: BuiltStore) -> None:
+    built.append("orders", entries={"KEYS": "k"})
+    reader = reader_of(built)
+    with cached_only(), pytest.raises(NotCachedError):
+        reader.tables()
+    age(built.root / "index")
+    listed = reader.tables()
+    with cached_only():
+        assert reader.tables() is listed
+
+
+def test_a_long_chain_is_not_walked_by_an_event_loop(built: BuiltStore) -> None:
+    for _ in range(33):
+        built.append("orders", entries={"KEYS": "same"})
+    (table,) = reader_of(built).tables()
+    same, other = key_hash("orders", "same"), key_hash("orders", "other")
+    assert same % built.slots != other % built.slots
+    table.require_cached(same)
+    with cached_only():
+        table.require_cached(other)
+        with pytest.raises(NotCachedError):
+            table.require_cached(same)
+
+
+def test_a_chain_that_is_not_in_memory_is_not_walked_by_an_event_loop(built: BuiltStore) -> None:
+    built.append("orders", entries={"KEYS": "k"})
+    (path,) = (built.root / "index").iterdir()
+    table = IndexTable(path, built.slots)
+    with cached_only():
+        table.require_cached(key_hash("orders", "k"))
+    drop_from_cache(path)
+    with cached_only(), pytest.raises(NotCachedError):
+        table.require_cached(key_hash("orders", "k"))
+
+
+def drop_from_cache(path: Path) -> None:
+    """Drop the file's pages from the page cache; skip on a file system in memory."""
+    probe = path.parent.parent / "probe"  # the refused read of a page makes the kernel read it
+    probe.write_bytes(bytes(4096))
+    for file in (path, probe):
+        descriptor = os.open(file, os.O_RDONLY)
+        os.fsync(descriptor)
+        os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+        try:
+            if file is probe:
+                os.preadv(descriptor, [bytearray(1)], 0, os.RWF_NOWAIT)
+                pytest.skip("pages stay in memory here")
+        except BlockingIOError:
+            pass
+        finally:
+            os.close(descriptor)
