@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import psutil
 
-from benchmarks.bare_server import bare_server
+from benchmarks.bare_server import BareServer, bare_server
 from benchmarks.clients import Start, run_clients
 from benchmarks.processes import cpu_s
 from benchmarks.producers import PRODUCERS, Load
@@ -93,9 +93,9 @@ def _pull(place: Place, service_pid: int, start: Start) -> Cost:
         return _measure(pull, service_pid, start)
 
 
-def _take(address: str, messages: int, start: Start) -> Cost:
+def _take(server: BareServer, messages: int, start: Start) -> Cost:
     """Take answers as `_pull` does: each thread has a request under way while it reads an answer."""
-    connections = Connections(f"http://{address}", timeout_s=60)
+    connections = Connections(f"http://{server.address}", timeout_s=60)
 
     def take(_: int, end: float) -> int:
         taken, following = 1, connections.ask("/", {}, "*/*")
@@ -106,16 +106,7 @@ def _take(address: str, messages: int, start: Start) -> Cost:
         following.answer()
         return taken * messages
 
-    return _measure(take, _listener(int(address.rpartition(":")[2])), start)
-
-
-def _listener(port: int) -> int:
-    """Return the pid of the server that listens on *port*."""
-    return next(
-        found.pid
-        for found in psutil.net_connections("tcp")
-        if found.status == psutil.CONN_LISTEN and tuple(found.laddr)[1:] == (port,) and found.pid is not None
-    )
+    return _measure(take, server.pid, start)
 
 
 def _measure(work: Callable[[int, float], int], service_pid: int, start: Start) -> Cost:
