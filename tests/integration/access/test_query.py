@@ -98,6 +98,28 @@ def test_a_principal_without_rights_is_forbidden(client: httpx.Client, files: Ac
     assert told == {f"{method} {path}" for method, path in _GUARDED if (method, path) not in _MAY_ALL_THAT_ARE_KNOWN}
 
 
+@pytest.mark.parametrize("path", ["/v1/topics/orders/queues/0/messages", "/v1/pull?queue=orders:0:0"])
+def test_a_damaged_unit_shows_no_record_of_another_topic(
+    client: httpx.Client, store: BuiltStore, files: AccessFolder, path: str
+) -> None:
+    """`verify=reader` would send what the unit points at; a caller that may read the whole store gets it."""
+    reader, admin = shows(files.principal("reader")), shows(files.principal("admin"))
+    files.rule("reader", ["Sub"], "Topic:orders")
+    files.rule("admin", ["All"], "*")
+    bill = store.append("bills", b"of another topic")
+    order = store.append("orders", b"an order")
+    store.write_unit("orders", 0, order._replace(physical_offset=bill.physical_offset, size=bill.size), {})
+    store.publish()
+    time.sleep(0.1)
+    separator = "&" if "?" in path else "?"
+    pulled = {
+        name: client.get(f"{path}{separator}verify=reader", headers={**headers, "Accept": "application/octet-stream"})
+        for name, headers in (("reader", reader), ("admin", admin))
+    }
+    assert all(b"orders 1" in answer.content for answer in pulled.values())
+    assert [name for name, answer in pulled.items() if b"of another topic" in answer.content] == ["admin"]
+
+
 def test_a_reader_can_read_only_its_topics(client: httpx.Client, files: AccessFolder) -> None:
     """Queue, key, position and id work for them; the others are not even listed."""
     token = files.principal("reader")

@@ -43,13 +43,15 @@ class AnswerLimits(NamedTuple):
         whole_records: bool,
         as_broker: bool = False,
         as_columns: bool = False,
+        may_be_unchecked: bool = False,
     ) -> AnswerLimits:
         """Return the limits of *asked*, with the settings' defaults and maxima.
 
+        may_be_unchecked: False for a caller that may not see the records of other topics
+
         Raises ArgumentIllegalError: the reader is to check what are not records.
         """
-        unchecked = asked.verify is Verify.READER
-        if unchecked and not whole_records:
+        if asked.verify is Verify.READER and not whole_records:
             raise ArgumentIllegalError(
                 "verify=reader is for stored records: send Accept: application/octet-stream, or leave it out",
                 argument="verify",
@@ -62,7 +64,7 @@ class AnswerLimits(NamedTuple):
             whole_records,
             as_broker,
             as_columns,
-            unchecked=unchecked,
+            unchecked=may_be_unchecked and asked.verify is Verify.READER,
         )
 
 

@@ -31,6 +31,7 @@ from ..schema.query_arguments import (
 from ..schema.responses import OffsetByTimeAnswer, ProblemAnswer, PullAnswer
 from ..state.service_state import state_of
 from ..web.plain_route import PlainRoute
+from ..web.route_access import may_read_store
 
 router = APIRouter(tags=["messages"], route_class=PlainRoute)
 _BINARY = {"schema": {"type": "string", "format": "binary"}}
@@ -92,6 +93,7 @@ async def pull_messages(request: Request, topic: TopicName, queue_id: QueueId) -
         whole_records=body_format is BodyFormat.RECORDS,
         as_broker=arguments.semantics is Semantics.ROCKETMQ,
         as_columns=body_format is BodyFormat.ARROW,
+        may_be_unchecked=may_read_store(request),
     )
     wait = functools.partial(state.watcher.wait_for_request, request)
     return await Puller(state, QueuePull(state, topic, queue_id, arguments.offset, limits), wait).run(telling)

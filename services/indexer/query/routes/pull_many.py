@@ -25,7 +25,7 @@ from ..schema.request_bodies import PullQueuesBody
 from ..schema.responses import ProblemAnswer, PullsAnswer
 from ..state.service_state import state_of
 from ..web.plain_route import PlainRoute
-from ..web.route_access import caller_of
+from ..web.route_access import caller_of, may_read_store
 from .append import described_body, no_arguments, read_json
 
 router = APIRouter(tags=["messages"], route_class=PlainRoute)
@@ -111,7 +111,12 @@ async def _pull(
             raise ArgumentIllegalError("queues: max_messages of a queue has no meaning with follow=true")
         return await open_follower(request, starts, asked)
     body_format = accepted_format(request.headers.get("accept"))
-    limits = AnswerLimits.of(asked, state.settings, whole_records=body_format is BodyFormat.RECORDS)
+    limits = AnswerLimits.of(
+        asked,
+        state.settings,
+        whole_records=body_format is BodyFormat.RECORDS,
+        may_be_unchecked=may_read_store(request),
+    )
     pulls = [QueuePull(state, *start, limits, max_messages=own_limits.get(start[:2])) for start in starts]
 
     def make(pull: QueuePull, pulled: Pulled) -> PullBody:

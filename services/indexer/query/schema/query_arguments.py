@@ -111,7 +111,7 @@ class PullLimits(Arguments):
     body_encoding: BodyEncoding = Field(BodyEncoding.AUTO, description=ENCODING)
     verify: Verify = Field(
         Verify.SERVICE,
-        description="who checks records; reader: the service sends them as they are in its files, with "
+        description="who checks records; reader: the service may send them as they are in its files, with "
         "application/octet-stream only",
     )
     follow: bool = Field(

@@ -146,6 +146,12 @@ def caller_of(request: Request) -> Caller:
     return caller
 
 
+def may_read_store(request: Request) -> bool:
+    """Return True if the caller may read the whole log, and so also what a damaged unit points at by mistake."""
+    caller = caller_of(request)
+    return caller.is_open or caller.may(on_store(request.app.state.service.settings.store_name, Action.GET))
+
+
 @contextlib.contextmanager
 def changing(caller: Caller, right: Right) -> Iterator[None]:
     """Check a right that only the endpoint can determine, and write the outcome of the change to the audit log.
