@@ -31,7 +31,7 @@ def ask_for(port: int, paths: Iterator[str]) -> None:
 def read_answers(connection: socket.socket, count: int) -> None:
     """Read *count* problems, none of which is a failure of the service."""
     received = b""
-    while received.count(b'"reason"') < count or not received.endswith(b"}"):
+    while received.count(b'"reason"') < count or not received.endswith(b"}\n"):
         piece = connection.recv(1 << 20)
         assert piece, received[-500:]
         received += piece
