@@ -24,7 +24,7 @@ ANSWER_MESSAGES = 32_768
 class Form(enum.Enum):
     """The form of a pull's answer."""
 
-    RECORDS = enum.auto()  # checked by nobody
+    RECORDS = enum.auto()  # not checked
     SERVICE_CHECKED_RECORDS = enum.auto()
     CHECKED_RECORDS = enum.auto()  # each record is checked by the reader, as by a consumer of Kafka
     ARROW = enum.auto()

@@ -35,7 +35,7 @@ class Listing(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FileRange:
-    """Bytes of an open file that nobody has read yet. `len` is their number."""
+    """Bytes of an open file that are not read yet. `len` is their number."""
 
     file: OpenFile
     offset: int

@@ -143,7 +143,8 @@ def unchecked_records(log: FileRun, physical_offsets: IntArray, sizes: IntArray)
     """Return the records that begin at *physical_offsets* (ascending) and have *sizes*, without a check of them.
 
     Records next to each other in the log are ranges of its files, which are not read here; where they are scattered,
-    they are copied together. None if some cannot be records, or are deleted: `read_records` tells which.
+    they are copied together. Returns None if some cannot be records, or are deleted: `read_records` gives the reason of
+    each.
     """
     file_size = log.known.file_size
     if file_size == 0 or not _is_possible(physical_offsets, sizes, file_size).all():

@@ -142,7 +142,7 @@ def read_log(store: BuiltStore, written: Written) -> bytes:
 
 
 def test_a_deleted_log_file_is_reported(store: BuiltStore) -> None:
-    """As a checked pull reports it."""
+    """The report is that of a checked pull."""
     with serve_query(store.root) as http, Query(str(http.base_url)) as query:
         logs = sorted((store.root / "commitlog").iterdir())
         logs[1].unlink()

@@ -127,7 +127,7 @@ def test_a_missing_java_is_reported_before_any_service_starts(tmp_path: Path, mo
 def test_missing_packages_are_reported_before_any_service_starts(
     lacking: set[str], engine: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As after `pip install "tidemark[client]"`."""
+    """These packages are missing after `pip install "tidemark[client]"`."""
     monkeypatch.setattr(service_packages, "find_spec", lambda name: None if name in lacking else find_spec(name))
     with pytest.raises(StoreContradictionError, match=message):
         LocalStack(tmp_path / "data", environment={"TIDEMARK_PIPELINE": engine}).start()

@@ -1,4 +1,4 @@
-"""scripts/install.py: what it shows while pip works."""
+"""scripts/install.py: the progress that it shows while pip works."""
 
 from __future__ import annotations
 

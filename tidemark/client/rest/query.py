@@ -108,7 +108,7 @@ class Query:
         The service prepares the next page while the caller uses the current one.
 
         verify: who checks the records: that they belong to the queue, and the CRC of their bodies. "client": here,
-            which takes work from the service (without tags only; extra `loops`); "none": nobody. The service then
+            which takes work from the service (without tags only; extra `loops`); "none": no check. The service then
             sends bytes of its files without reading them.
         """
         asked = {**parameters} if verify == "service" else {**parameters, "verify": "reader"}

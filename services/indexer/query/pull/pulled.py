@@ -49,7 +49,7 @@ class AnswerLimits(NamedTuple):
 
         may_be_unchecked: False for a caller that may not see the records of other topics
 
-        Raises ArgumentIllegalError: the reader is to check what are not records.
+        Raises ArgumentIllegalError: verify=reader is given for another format than records.
         """
         if asked.verify is Verify.READER and not whole_records:
             raise ArgumentIllegalError(

@@ -19,7 +19,7 @@ _LOOK_BYTES = 256 << 10  # distance of two looks at the page cache; the kernel r
 
 
 class FileSending:
-    """Sends ranges of files to the socket of an asyncio transport, after what the transport was given.
+    """Sends ranges of files to the socket of an asyncio transport, after the data that the transport already has.
 
     is_lost: returns True once the connection is lost. `wake` ends a wait then.
     """
@@ -67,7 +67,7 @@ class FileSending:
         return sent
 
     async def _wait_for_transport(self, connection: OpenFile) -> None:
-        """Wait until the transport has sent what it was given, such as the answer's head."""
+        """Wait until the transport has sent its own data, such as the answer's head."""
         await asyncio.sleep(0)
         while self._transport.get_write_buffer_size() and not self._is_lost():
             await self._wait(connection)

@@ -147,7 +147,7 @@ def caller_of(request: Request) -> Caller:
 
 
 def may_read_store(request: Request) -> bool:
-    """Return True if the caller may read the whole log, and so also what a damaged unit points at by mistake."""
+    """Return True if the caller may read the whole log, and so also any record that a damaged unit points at."""
     caller = caller_of(request)
     return caller.is_open or caller.may(on_store(request.app.state.service.settings.store_name, Action.GET))
 

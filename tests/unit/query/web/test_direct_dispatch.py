@@ -73,7 +73,7 @@ def counted(service: ServedApp) -> dict[tuple[str, ...], float]:
 
 
 def answer_to(service: ServedApp, method: str, path: str, headers: dict[str, str]) -> tuple[Any, ...]:
-    """Return status, headers, body and what was counted, without the id of the request if the service made it."""
+    """Return status, headers, body and counts, without the id of the request if the service made it."""
     before = counted(service)
     answer = service.ask(method, path, headers=headers)
     counts = {name: value - before.get(name, 0) for name, value in counted(service).items()}
@@ -117,7 +117,7 @@ def test_a_lookup_does_not_pass_through_the_middleware_stack(
 def test_an_unexpected_failure_is_answered_and_raised_to_the_server(
     service: ServedApp, monkeypatch: pytest.MonkeyPatch, is_direct: bool
 ) -> None:
-    """The server logs what is raised; the metrics count neither way, because the outermost middleware answers."""
+    """The server logs the error; the metrics count neither way, because the outermost middleware answers."""
 
     def fail(*_: object) -> None:
         raise ZeroDivisionError("broken")
