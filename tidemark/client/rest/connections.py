@@ -1,6 +1,6 @@
-"""Kept-alive HTTP connections to one service, for large answers: http.client with reused buffers.
+"""Kept-alive HTTP connections to one service, for lookups and for answers of megabytes.
 
-For answers of megabytes this is several times as fast as httpx, which reads in small pieces.
+For large answers they are several times as fast as httpx, which reads in small pieces.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ import socket
 import time
 from collections import deque
 from collections.abc import Iterator, Mapping
-from http.client import HTTPConnection, HTTPException, HTTPMessage, HTTPResponse, HTTPSConnection, RemoteDisconnected
 from typing import NamedTuple, NoReturn
 from urllib.parse import urlencode, urlsplit
 
 from tidemark.client.errors.address_faults import speaks_grpc
 from tidemark.client.own_process import OwnProcess
+from tidemark.client.rest.http_connection import HttpConnection, HttpFaultError, HttpResponse
 from tidemark.client.tracing.spans import current_carrier
 from tidemark.errors import QueryUnreachableError, TlsFailedError
 from tidemark.tls.credentials import Credentials
@@ -25,14 +25,11 @@ from tidemark.tls.fault import fault_of, look
 Parameters = Mapping[str, object]
 _MOST_KEPT = 16
 _LONGEST_IDLE_S = 3.0  # less than the 5 s after which the service closes idle connections
-_CLOSED_AS_IDLE = (RemoteDisconnected, ConnectionResetError, BrokenPipeError, ConnectionAbortedError)
-_WORTH_A_LEASE = 128 << 10  # bytes of an answer; for smaller ones a new buffer costs nothing
-_PIECE = 256 << 10
-_WORTH_WAITING_FOR = 4 * _PIECE
+_CLOSED_AS_IDLE = (ConnectionResetError, BrokenPipeError, ConnectionAbortedError)
 
 
 class _Idle(NamedTuple):
-    connection: HTTPConnection
+    connection: HttpConnection
     since: float  # time.monotonic()
 
 
@@ -40,7 +37,7 @@ class Answer(NamedTuple):
     """A complete answer."""
 
     status: int
-    headers: HTTPMessage | Mapping[str, str]
+    headers: Mapping[str, str]  # names as in Content-Type
     body: memoryview
 
     @property
@@ -108,7 +105,7 @@ class Connections:
         authorization = self._credentials.authorization()
         return {} if authorization is None else {"Authorization": authorization}
 
-    def take(self, *, is_repeatable: bool) -> tuple[HTTPConnection, bool]:
+    def take(self, *, is_repeatable: bool) -> tuple[HttpConnection, bool]:
         """Return an idle connection that its server has not closed, or a new one, and whether it was used before.
 
         A request that must not be sent twice gets no connection that its server may be about to close as idle.
@@ -126,13 +123,11 @@ class Connections:
                 idle.connection.close()
         return self.new(), False
 
-    def new(self) -> HTTPConnection:
+    def new(self) -> HttpConnection:
         """Return a new connection."""
-        if self._context is None:
-            return HTTPConnection(self._host, self._port, timeout=self._timeout_s)
-        return HTTPSConnection(self._host, self._port, timeout=self._timeout_s, context=self._context)
+        return HttpConnection(self._host, self._port, timeout_s=self._timeout_s, context=self._context)
 
-    def give_back(self, connection: HTTPConnection) -> None:
+    def give_back(self, connection: HttpConnection) -> None:
         """Keep *connection*, whose last answer was read to its end."""
         self._has_answered = True
         if len(self._idle) < self._kept:
@@ -140,7 +135,7 @@ class Connections:
         else:
             connection.close()
 
-    def failure(self, error: OSError | HTTPException) -> QueryUnreachableError | TlsFailedError:
+    def failure(self, error: OSError | HttpFaultError) -> QueryUnreachableError | TlsFailedError:
         """Return the exception to raise for *error*. If the service never answered, first look for a TLS fault."""
         fault = fault_of(error)
         if fault is None and not self._has_answered and not isinstance(error, ConnectionRefusedError | TimeoutError):
@@ -159,9 +154,9 @@ class Connections:
         hint = "" if self._context is not None else ": write https://"
         return TlsFailedError(f"{self.url} was not reached: {fault}{hint}", address=self.url)
 
-    def _is_writer(self, error: OSError | HTTPException) -> bool:
+    def _is_writer(self, error: OSError | HttpFaultError) -> bool:
         """Return True if a service that never answered HTTP/1 speaks gRPC."""
-        if self._has_answered or not isinstance(error, HTTPException | ConnectionResetError):
+        if self._has_answered or not isinstance(error, HttpFaultError | ConnectionResetError):
             return False
         return speaks_grpc(self._host, self._port or 80)
 
@@ -191,34 +186,37 @@ class SentRequest:
     ) -> None:
         self._connections = connections
         self._request = (method, target, body, dict(headers))
-        self._response: HTTPResponse | None = None
+        self._response: HttpResponse | None = None
         self._connection, is_used = connections.take(is_repeatable=is_repeatable)
         self._may_repeat = is_used and is_repeatable
         try:
             self._connection.request(*self._request)
         except _CLOSED_AS_IDLE as error:
             self._repeat(error)
-        except (OSError, HTTPException) as error:
+        except (OSError, HttpFaultError) as error:
             self._fail(error)
+        except ValueError:
+            self._connection.close()
+            raise
 
     def fileno(self) -> int:
         """Return the socket's file descriptor, which becomes readable when the answer arrives; -1 once it is closed."""
         return -1 if self._connection.sock is None else self._connection.sock.fileno()
 
-    def response(self) -> HTTPResponse:
+    def response(self) -> HttpResponse:
         """Wait for the status and headers, and return them."""
         if self._response is None:
             try:
-                self._response = self._connection.getresponse()
+                self._response = self._connection.response()
             except _CLOSED_AS_IDLE as error:
                 self._repeat(error)
                 with self._unavailable():
-                    self._response = self._connection.getresponse()
-            except (OSError, HTTPException) as error:
+                    self._response = self._connection.response()
+            except (OSError, HttpFaultError) as error:
                 self._fail(error)
         return self._response
 
-    def _repeat(self, error: OSError | HTTPException) -> None:
+    def _repeat(self, error: OSError | HttpFaultError) -> None:
         """Send the request on a new connection. Fail if the connection was new, or the request is not repeatable."""
         if not self._may_repeat:
             self._fail(error)
@@ -228,7 +226,7 @@ class SentRequest:
         with self._unavailable():
             self._connection.request(*self._request)
 
-    def _fail(self, error: OSError | HTTPException) -> NoReturn:
+    def _fail(self, error: OSError | HttpFaultError) -> NoReturn:
         self._connection.close()
         raise self._connections.failure(error) from error
 
@@ -236,7 +234,7 @@ class SentRequest:
         """Read and return the complete answer."""
         response = self.response()
         with self._unavailable():
-            body = _read(response, self._connection.sock)
+            body = response.read()
         if response.will_close:
             self._connection.close()
         else:
@@ -249,54 +247,11 @@ class SentRequest:
 
     @contextlib.contextmanager
     def _unavailable(self) -> Iterator[None]:
-        """Raise QueryUnreachableError or TlsFailedError for exceptions of http.client and sockets."""
+        """Raise QueryUnreachableError or TlsFailedError for exceptions of the connection."""
         try:
             yield
-        except (OSError, HTTPException) as error:
+        except (OSError, HttpFaultError) as error:
             self._fail(error)
-
-
-def _read(response: HTTPResponse, sock: socket.socket | None) -> memoryview:
-    """Read the body; if its length is known, into memory that is reused once it has no references."""
-    if response.length is None:
-        return memoryview(response.read())
-    body = _room(response.length)
-    at = 0
-    if sock is not None and len(body) >= _WORTH_WAITING_FOR:
-        with _woken_for(_PIECE, sock):
-            while len(body) - at >= 2 * _PIECE:  # so that a complete piece always follows
-                at += _read_into(body, at, _PIECE, response)
-    while at < len(body):
-        at += _read_into(body, at, len(body), response)
-    response.close()
-    return body
-
-
-def _read_into(body: memoryview, at: int, most: int, response: HTTPResponse) -> int:
-    got = response.readinto(body[at : at + most])
-    if got == 0:
-        raise HTTPException(f"the answer ended after {at} of {len(body)} bytes")
-    return got
-
-
-@contextlib.contextmanager
-def _woken_for(size: int, sock: socket.socket) -> Iterator[None]:
-    """Wake a thread that waits for *sock* only after *size* bytes: a wake-up per packet costs more than the copy."""
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, size)
-    try:
-        yield
-    finally:
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, 1)
-
-
-def _room(size: int) -> memoryview:
-    if size < _WORTH_A_LEASE:
-        return memoryview(bytearray(size))
-    try:
-        from tidemark.read.buffers import POOL
-    except ImportError:  # a client without numpy
-        return memoryview(bytearray(size))
-    return POOL.lend(size).data
 
 
 def _has_something_to_read(sock: socket.socket) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from http.client import HTTPMessage
 from typing import TYPE_CHECKING, NamedTuple
 
 import orjson
@@ -54,12 +53,12 @@ def table_of(answer: Answer) -> pa.Table:
         return reader.read_all()
 
 
-def has_messages(headers: HTTPMessage | Mapping[str, str]) -> bool:
+def has_messages(headers: Mapping[str, str]) -> bool:
     """Return True if a page with these headers has messages."""
     return headers["Tidemark-Message-Count"] != "0"
 
 
-def following_offset(headers: HTTPMessage | Mapping[str, str], *, at_end: bool) -> int | None:
+def following_offset(headers: Mapping[str, str], *, at_end: bool) -> int | None:
     """Return the offset of the next page, or None if there is no further page now. at_end: return it even then.
 
     A page that does not move the cursor is the last one for now: the following units are lost, or being rebuilt.

@@ -211,7 +211,7 @@ class Query:
 
     def message(self, offset_msg_id: str, **parameters: Unpack[LookupParameters]) -> MessagesAnswer:
         """Return the messages of one record by its offset message id."""
-        return cast(MessagesAnswer, self.get(f"/v1/messages/{offset_msg_id}", **parameters))
+        return cast(MessagesAnswer, self.get(f"/v1/messages/{quote(offset_msg_id, safe='')}", **parameters))
 
     def get(self, path: str, **parameters: Any) -> Json:
         """GET any path of the API. Raises the StoreError of a problem; UnavailableError without an answer."""
