@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from benchmarks.clients import Start, run_clients
 from tidemark.client import Query
-from tidemark.client.answers import Verify
+from tidemark.client.answers import TableVerify, Verify
 
 ANSWER_BYTES = 4 << 20
 ANSWER_MESSAGES = 32_768
@@ -28,6 +28,7 @@ class Form(enum.Enum):
     SERVICE_CHECKED_RECORDS = enum.auto()
     CHECKED_RECORDS = enum.auto()  # each record is checked by the reader, as by a consumer of Kafka
     ARROW = enum.auto()
+    CLIENT_ARROW = enum.auto()  # made by the client of records that it checks
     JSON = enum.auto()
 
 
@@ -91,7 +92,8 @@ class Puller:
             Form.RECORDS: partial(self._records, "none"),
             Form.SERVICE_CHECKED_RECORDS: partial(self._records, "service"),
             Form.CHECKED_RECORDS: partial(self._records, "client"),
-            Form.ARROW: self._tables,
+            Form.ARROW: partial(self._tables, "service"),
+            Form.CLIENT_ARROW: partial(self._tables, "client"),
             Form.JSON: self._rows,
         }
         self._pages = forms[place.form]
@@ -116,8 +118,8 @@ class Puller:
             _require(not page.skipped, "a record is wrong")
             yield _Taken(page.message_count, len(page.data))
 
-    def _tables(self, topic: str, queue_id: int) -> Iterator[_Taken]:
-        for table in self._query.tables(topic, queue_id, 0, **self._limits):
+    def _tables(self, verify: TableVerify, topic: str, queue_id: int) -> Iterator[_Taken]:
+        for table in self._query.tables(topic, queue_id, 0, verify=verify, **self._limits):
             _require(table.schema.metadata[b"tidemark.skipped"] == b"[]", "a record is wrong")
             yield _Taken(table.num_rows, sum(_binary_size(chunk) for chunk in table["body"].chunks))
 

@@ -29,6 +29,7 @@ _TARGETS = {
     "pull_raw_checked_1024": "",
     "pull_raw_by_service_1024": "",
     "pull_arrow_1024": "≥ 2 × Kafka",
+    "pull_arrow_by_client_1024": "≥ 2 × Kafka",
     "pull_json_1024": "≥ RocketMQ",
     "pull_arrow_inner_100": "≥ 2 × RocketMQ",
 }
@@ -37,6 +38,7 @@ _FORMS = {
     Form.CHECKED_RECORDS: "records as stored, checked by the client",
     Form.SERVICE_CHECKED_RECORDS: "records as stored, checked by the service",
     Form.ARROW: "Arrow",
+    Form.CLIENT_ARROW: "Arrow, made by the client of records that it checks",
     Form.JSON: "JSON, bodies as text",
 }
 
@@ -56,7 +58,7 @@ def _measure(
 
 def _result(key: str, form: Form, body_bytes: int, pulls: Pulls) -> Result:
     what = _FORMS[form]
-    of = "bodies" if form in (Form.ARROW, Form.JSON) else "records"
+    of = "bodies" if form in (Form.ARROW, Form.CLIENT_ARROW, Form.JSON) else "records"
     name = f"pull {body_bytes:,} B{' of inner batches' if 'inner' in key else ''}, {what}"
     note = f"{pulls.bytes.sum() / pulls.seconds / 1e6:,.0f} MB/s of {of}; one consumer, a thread for each of "
     note += f"{PRODUCERS} queues, answers of {ANSWER_BYTES >> 20} MiB"
@@ -128,6 +130,7 @@ BENCHMARKS = (
     _benchmark("pull_raw_checked_1024", Form.CHECKED_RECORDS, 1024),
     _benchmark("pull_raw_by_service_1024", Form.SERVICE_CHECKED_RECORDS, 1024),
     _benchmark("pull_arrow_1024", Form.ARROW, 1024),
+    _benchmark("pull_arrow_by_client_1024", Form.CLIENT_ARROW, 1024),
     _benchmark("pull_json_1024", Form.JSON, 1024),
     _benchmark("pull_arrow_inner_100", Form.ARROW, 100, BATCH_QUEUE),
     Benchmark("pull_ceiling", ("pull_ceiling", "pull_ceiling_read"), _measure_ceiling, calibration=("memcpy",)),

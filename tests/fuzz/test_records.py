@@ -128,7 +128,7 @@ def test_record_positions_in_damaged_bytes_ascend_or_are_refused(
     """The positions that a client finds in a pull of stored records are within it, and ascend."""
     _, raw = damaged(data, golden_store)
     try:
-        places = message.record_places(ROOM.lend(raw, at_end=at_end)).tolist()
+        places = message.find_records(ROOM.lend(raw, at_end=at_end)).places.tolist()
     except CorruptStoreError:
         return
     assert places == sorted(set(places))

@@ -8,6 +8,7 @@ from typing import Any, Literal, TypedDict
 BodyEncoding = Literal["base64", "utf8", "json", "auto"]
 Semantics = Literal["tidemark", "rocketmq"]
 Verify = Literal["service", "client", "none"]
+TableVerify = Literal["service", "client"]
 PullStatus = Literal[
     "FOUND",
     "NO_MATCHED_MESSAGE",

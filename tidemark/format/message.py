@@ -75,16 +75,25 @@ def fault_reason(fault: int) -> str:
     return _REASONS[fault]
 
 
-def record_places(buffer: U8Array) -> NDArray[np.int64]:
-    """Return the start of each of the consecutive records in *buffer*, the result of a pull of stored records.
+class FoundRecords(NamedTuple):
+    """Start, size, physical offset and queue offset of each record in a buffer, as its head has them."""
+
+    places: NDArray[np.int64]
+    sizes: NDArray[np.int64]
+    physical_offsets: NDArray[np.int64]
+    queue_offsets: NDArray[np.int64]
+
+
+def find_records(buffer: U8Array) -> FoundRecords:
+    """Return the consecutive records in *buffer*, the result of a pull of stored records, without a check of them.
 
     Raises CorruptStoreError if they do not end at the buffer's end.
     """
-    places = np.empty(buffer.size // MIN_RECORD_SIZE + 1, np.int64)
-    count = kernel.find_places(buffer, places)
+    columns = np.empty((4, buffer.size // MIN_RECORD_SIZE + 1), np.int64)
+    count = kernel.find_records(buffer, *columns)
     if count < 0:
         raise CorruptStoreError(f"the {buffer.size} bytes are not a sequence of whole records", size=buffer.size)
-    return places[:count]
+    return FoundRecords(*columns[:, :count])
 
 
 def check_records(

@@ -20,7 +20,7 @@ def warm_up() -> None:
     raw = encode_record(Record(topic=b"t", body=b"b", properties=b"TAGS\x01a\x02"))
     buffer = np.frombuffer(raw + raw, np.uint8).copy()
     places, sizes = np.array([0, 0], np.int64), np.array([len(raw), 1], np.int64)
-    message.record_places(buffer)
+    message.find_records(buffer)
     rows = message.check_records(buffer, places=places, physical_offsets=places, sizes=sizes, topic=b"t", queue_id=0)
     message.check_numbers(buffer, places, rows, places, may_restart=False, fault=0)
     records = Records(buffer, places, rows)

@@ -6,22 +6,26 @@ import itertools
 import os
 import socket
 import time
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Unpack
 
 import httpx
+import pyarrow as pa
 import pytest
 
 from tests.built_store import BuiltStore, Written
 from tests.query_server import serve_query
 from tidemark.client import Query, RecordsPage
-from tidemark.client.answers import PageParameters, Verify
+from tidemark.client.answers import PageParameters, TableVerify, Verify
+from tidemark.format.sys_flag import SysFlag
 
 pytestmark = pytest.mark.integration
 
 OCTETS = {"Accept": "application/octet-stream"}
 RUN = 40  # messages that are next to each other in the log
+BOTH: tuple[TableVerify, ...] = ("service", "client")  # make tables
 PATH = "/v1/topics/runs/queues/0/messages"
 
 
@@ -32,10 +36,15 @@ def store(tmp_path: Path) -> BuiltStore:
     store.topic("runs", queues=2)
     store.topic("mixed", queues=3)
     store.topic("batches", batch=True)
+    store.topic("properties")
     for number in range(6 * RUN):
         store.append("runs", _body(number), {"KEYS": f"k{number}"}, queue_id=number // RUN % 2)
     for number in range(200):
         store.append("mixed", _body(number), queue_id=number % 3)
+    for number in range(40):
+        properties = {"TAGS": "é", "KEYS": f"k{number} l", "UNIQ_KEY": f"{number:032X}", "a": "b"}
+        body, flag = (zlib.compress(_body(number)), SysFlag.COMPRESSED) if number % 3 else (_body(number), 0)
+        store.append("properties", body, properties, sys_flag=int(flag))
     for number in range(30):
         store.append_batch("batches", [(_body(number * 5 + element), {}, 0) for element in range(5)])
     store.publish()
@@ -70,6 +79,49 @@ def test_unchecked_pages_are_the_checked_ones(store: BuiltStore, topic: str, que
         for verify in ("none", "client"):
             found = pages(query, topic, queue_id, verify, max_bytes=max_bytes)
             assert found == expected, verify
+
+
+@pytest.mark.parametrize("limits", [{"max_bytes": 3_000}, {"max_messages": 7}, {"max_bytes": 8 << 20}], ids=str)
+@pytest.mark.parametrize(("topic", "queue_id"), [("runs", 0), ("mixed", 2), ("batches", 0), ("properties", 0)])
+@pytest.mark.parametrize("offset", [0, 3])
+def test_the_client_makes_the_tables_of_the_service(
+    store: BuiltStore, topic: str, queue_id: int, limits: PageParameters, offset: int
+) -> None:
+    """Of batches, offset 3 and max_messages 7 are within one; the client's pages end with whole ones."""
+    with serve_query(store.root) as http, Query(str(http.base_url)) as query:
+        expected, found = (list(query.tables(topic, queue_id, offset, verify=verify, **limits)) for verify in BOTH)
+    assert joined(found).equals(joined(expected))
+    assert joined(found).num_rows > 20
+    if topic != "batches":
+        assert [table.schema.metadata for table in found] == [table.schema.metadata for table in expected]
+
+
+def joined(tables: list[pa.Table]) -> pa.Table:
+    return pa.concat_tables([table.replace_schema_metadata() for table in tables]).combine_chunks()
+
+
+def test_the_client_asks_for_columns_only_if_it_cannot_make_them(store: BuiltStore) -> None:
+    with serve_query(store.root) as http, Query(str(http.base_url)) as query:
+
+        def arrow_bytes() -> float:
+            lines = http.get("/metrics").text.splitlines()
+            name = 'tidemark_query_body_bytes_total{format="arrow"}'
+            return sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith(name))
+
+        assert list(query.tables("properties", 0, 0, verify="client"))
+        assert arrow_bytes() == 0
+        assert list(query.tables("properties", 0, 0, verify="service"))
+        assert arrow_bytes() > 0
+
+
+def test_a_waiting_reader_makes_tables_of_new_messages(store: BuiltStore) -> None:
+    with serve_query(store.root) as http, Query(str(http.base_url)) as query:
+        end = query.queue("runs", 0)["max_offset"]
+        tables = query.tables("runs", 0, end - 1, wait_ms=10_000, verify="client", with_empty=True)
+        assert next(tables)["queue_offset"].to_pylist() == [end - 1]
+        store.append("runs", b"new")
+        store.publish()
+        assert next(table for table in tables if table.num_rows)["body"].to_pylist() == [b"new"]
 
 
 def test_many_queues_are_pulled_unchecked(store: BuiltStore) -> None:
@@ -130,6 +182,11 @@ def test_the_client_finds_damage_and_gets_what_the_service_returns(tmp_path: Pat
         found = pages(query, "runs", 0, "client", max_messages=60)
         assert records(found) == records(expected)
         assert [one for page in found for one in page.skipped] == expected[0].skipped
+        by_service, by_client = (
+            joined(list(query.tables("runs", 0, 0, verify=verify, max_messages=60))) for verify in BOTH
+        )
+        assert by_client.num_rows == 199
+        assert by_client.equals(by_service)
         unchecked = pages(query, "runs", 0, "none")
         assert (len(records(unchecked)) == len(whole)) is (kind in ("body", "length", "magic"))
 

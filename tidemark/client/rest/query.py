@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, Unpack, cast
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack, cast
 from urllib.parse import quote
 
 import orjson
@@ -24,6 +25,7 @@ from tidemark.client.answers import (
     RecordsParameters,
     SearchAnswer,
     SearchParameters,
+    TableVerify,
     Verify,
     WatermarkAnswer,
 )
@@ -45,6 +47,7 @@ from tidemark.tls.credentials import Credentials
 if TYPE_CHECKING:
     import pyarrow as pa
 
+T = TypeVar("T")
 _JSON = "application/json"
 
 
@@ -111,23 +114,21 @@ class Query:
             which takes work from the service (without tags only; extra `loops`); "none": no check. The service then
             sends bytes of its files without reading them.
         """
-        asked = {**parameters} if verify == "service" else {**parameters, "verify": "reader"}
-        is_to_go_on = True
-        while is_to_go_on:
-            is_to_go_on = False
-            for answer in self._answers(topic, queue_id, offset, RECORDS, wait_ms, asked):
-                if not has_messages(answer.headers):
-                    continue
-                page = records_page(answer)
-                if verify != "client" or _is_sound(page, topic, queue_id):
-                    yield page
-                    continue
-                page = self.pull_records(
-                    topic, queue_id, page.requested_offset, **parameters
-                )  # knows each record's place
+        if verify == "service":
+            for answer in self._answers(topic, queue_id, offset, RECORDS, wait_ms, parameters):
+                if has_messages(answer.headers):
+                    yield records_page(answer)
+            return
+
+        def page_of(answer: Answer) -> RecordsPage | None:
+            page = records_page(answer)
+            return page if verify == "none" or _is_sound(page, topic, queue_id) else None
+
+        for page in self._made_here(
+            topic, queue_id, offset, wait_ms, parameters, make=page_of, accept=RECORDS, read=records_page
+        ):
+            if page.message_count:
                 yield page
-                offset, is_to_go_on = page.next_offset, page.next_offset > page.requested_offset
-                break
 
     def tables(
         self,
@@ -137,15 +138,25 @@ class Query:
         *,
         wait_ms: int | None = None,
         with_empty: bool = False,
+        verify: TableVerify = "service",
         **parameters: Unpack[PageParameters],
     ) -> Iterator[pa.Table]:
         """Yield pages of `pull_table`, as `record_pages` does.
 
         with_empty: also yield pages without messages, which may report damage
+        verify: "client" also makes the columns here (without tags only), which takes most of the work from the service
         """
-        for answer in self._answers(topic, queue_id, offset, ARROW, wait_ms, parameters):
-            if with_empty or has_messages(answer.headers):
-                yield table_of(answer)
+        if verify == "service":
+            for answer in self._answers(topic, queue_id, offset, ARROW, wait_ms, parameters):
+                if with_empty or has_messages(answer.headers):
+                    yield table_of(answer)
+            return
+        make = partial(_table_of_records, topic=topic, queue_id=queue_id)
+        for table in self._made_here(
+            topic, queue_id, offset, wait_ms, parameters, make=make, accept=ARROW, read=table_of
+        ):
+            if with_empty or table.num_rows:
+                yield table
 
     def record_pages_of(
         self, queues: Mapping[tuple[str, int], int | str], **parameters: Unpack[QueueLimits]
@@ -237,6 +248,39 @@ class Query:
         """Return a GET's answer in the form *accept*, not decoded. Raises as `get` does."""
         return require_success(self._connections.get(path, parameters, accept))
 
+    def _made_here(
+        self,
+        topic: str,
+        queue_id: int,
+        offset: int | str,
+        wait_ms: int | None,
+        parameters: Mapping[str, Any],
+        *,
+        make: Callable[[Answer], T | None],
+        accept: str,
+        read: Callable[[Answer], T],
+    ) -> Iterator[T]:
+        """Yield what *make* makes of each answer with unchecked records, including empty ones.
+
+        Where it makes None, ask the service for a page in the form *accept*, which *read* reads: the service knows the
+        place of each record.
+        """
+        is_to_go_on = True
+        while is_to_go_on:
+            is_to_go_on = False
+            asked = {**parameters, "verify": "reader"}
+            for answer in self._answers(topic, queue_id, offset, RECORDS, wait_ms, asked):
+                made = make(answer)
+                if made is not None:
+                    yield made
+                    continue
+                begin = int(answer.headers["Tidemark-Requested-Offset"])
+                checked = self.answer(messages_path(topic, queue_id), accept, {**parameters, "offset": begin})
+                yield read(checked)
+                offset = int(checked.headers["Tidemark-Next-Offset"])
+                is_to_go_on = offset > begin
+                break
+
     def _answers(
         self,
         topic: str,
@@ -280,6 +324,12 @@ def _is_sound(page: RecordsPage, topic: str, queue_id: int) -> bool:
     from tidemark.client.rest.sound_records import is_sound  # imported here: it needs numpy
 
     return is_sound(page, topic, queue_id)
+
+
+def _table_of_records(answer: Answer, topic: str, queue_id: int) -> pa.Table | None:
+    from tidemark.client.rest.table_of_records import table_of_records  # imported here: it needs numpy and pyarrow
+
+    return table_of_records(answer, topic, queue_id)
 
 
 def _default_url() -> str:

@@ -8,40 +8,42 @@ from numpy.typing import NDArray
 from tidemark.client.rest.page import RecordsPage
 from tidemark.errors import CorruptStoreError
 from tidemark.format import message
-from tidemark.format.dispatch_request import U8Array
-from tidemark.format.record import HEAD
 from tidemark.read.buffers import POOL
+from tidemark.read.records import Records
 
 
 def is_sound(page: RecordsPage, topic: str, queue_id: int) -> bool:
     """Return True if *page* is whole records of the queue: with their numbers, and bodies that have their CRC."""
+    return sound_records(page, topic, queue_id, with_fields=False) is not None
+
+
+def sound_records(page: RecordsPage, topic: str, queue_id: int, *, with_fields: bool = True) -> Records | None:
+    """Return the records of *page*, or None if they are not sound as `is_sound` describes.
+
+    with_fields  False: without what their messages need
+    """
     buffer = np.frombuffer(page.data, np.uint8)
     try:
-        places = message.record_places(buffer)
+        found = message.find_records(buffer)
     except CorruptStoreError:
-        return False
+        return None
     rows = message.check_records(
         buffer,
-        places=places,
-        physical_offsets=_values(buffer, places, "physical_offset"),
-        sizes=np.diff(places, append=buffer.size),
+        places=found.places,
+        physical_offsets=found.physical_offsets,
+        sizes=found.sizes,
         topic=topic.encode(),
         queue_id=queue_id,
-        with_fields=False,
+        with_fields=with_fields,
         new_buffer=POOL.lend,
     )
-    return not page.skipped and not rows["fault"].any() and _has_its_numbers(page, buffer, places)
+    if page.skipped or rows["fault"].any() or not _has_its_numbers(page, found.queue_offsets):
+        return None
+    return Records(buffer, found.places, rows, is_sound=True)
 
 
-def _has_its_numbers(page: RecordsPage, buffer: U8Array, places: NDArray[np.int64]) -> bool:
-    numbers = _values(buffer, places, "queue_offset")
-    if len(places) == page.message_count:
-        return np.array_equal(numbers, page.requested_offset + np.arange(len(places)))
-    return bool((np.diff(numbers) > 0).all())  # inner batches have several numbers
-
-
-def _values(buffer: U8Array, places: NDArray[np.int64], name: str) -> NDArray[np.int64]:
-    """Return an eight-byte field of each record's head."""
-    at: int = HEAD.fields[name][1]  # type: ignore[index]
-    raw: NDArray[np.uint8] = buffer[places[:, np.newaxis] + np.arange(at, at + 8)]
-    return raw.view(">i8")[:, 0].astype(np.int64)
+def _has_its_numbers(page: RecordsPage, queue_offsets: NDArray[np.int64]) -> bool:
+    if len(queue_offsets) == page.message_count:
+        end = page.requested_offset + len(queue_offsets)
+        return np.array_equal(queue_offsets, np.arange(page.requested_offset, end))
+    return bool((np.diff(queue_offsets) > 0).all())  # inner batches have several numbers

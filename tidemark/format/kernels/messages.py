@@ -26,7 +26,9 @@ from tidemark.format.kernels.positions import (
     ELEMENT_OVERHEAD,
     FLAG,
     HOST_V6_EXTRA,
+    PHYSICAL_OFFSET,
     QUEUE_ID,
+    QUEUE_OFFSET,
     RECONSUME_TIMES,
     STORE_HOST,
     STORE_V6,
@@ -232,17 +234,18 @@ def copy_records(buffer, base, physical_offsets, sizes, out, to):  # type: ignor
 
 
 @compiled
-def find_places(buffer, places):  # type: ignore[no-untyped-def]
-    """Write the start of each of the consecutive records in *buffer* and return their number; -1 if they do not fit.
+def find_records(buffer, places, sizes, physical_offsets, queue_offsets):  # type: ignore[no-untyped-def]
+    """Fill the columns for each of the consecutive records in *buffer* and return their number; -1 if they do not fit.
 
-    places  long enough: a record has at least MIN_RECORD_SIZE bytes
+    The columns are long enough: a record has at least MIN_RECORD_SIZE bytes.
     """
     n, at = 0, 0
     while at < buffer.size:
         size = get_i4(buffer, at) if buffer.size - at >= MIN_RECORD_SIZE else 0
         if size < MIN_RECORD_SIZE or size > buffer.size - at:
             return -1
-        places[n] = at
+        places[n], sizes[n] = at, size
+        physical_offsets[n], queue_offsets[n] = get_i8(buffer, at + PHYSICAL_OFFSET), get_i8(buffer, at + QUEUE_OFFSET)
         n += 1
         at += size
     return n

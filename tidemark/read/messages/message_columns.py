@@ -6,7 +6,6 @@ inner batch's elements have their own properties, without TAGS, KEYS and UNIQ_KE
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Collection, Mapping
 
 import numpy as np
@@ -17,7 +16,7 @@ from numpy.typing import NDArray
 from tidemark.format import message
 from tidemark.format.compression import decompress
 from tidemark.format.dispatch_request import U8Array
-from tidemark.format.message import Field, MessageArray, MessageFacts, NumberColumns, gather_field, number_columns
+from tidemark.format.message import Field, MessageArray, gather_field, number_columns
 from tidemark.format.properties import split_keys
 from tidemark.format.sys_flag import SysFlag
 from tidemark.read.buffers import POOL
@@ -82,12 +81,18 @@ _AS_THEY_ARE = {
 
 
 class _Columns:
-    """Columns of messages, each built on request."""
+    """Columns of messages, each built on request.
+
+    Without functools.cached_property, which has one lock for all objects before Python 3.12.
+    """
 
     def __init__(self, part: PulledPart, room: BodyRoom | None) -> None:
         self._buffer = part.records.buffer
         self._messages = part.messages
         self._room = room
+        self._numbers, self._facts = number_columns(self._buffer, self._messages)
+        self._ids: pa.Array | None = None
+        self._bodies: tuple[pa.Array, NDArray[np.bool_]] | None = None
 
     def column(self, name: str) -> pa.Array:
         """Return one of SCHEMA's columns."""
@@ -95,18 +100,6 @@ class _Columns:
             return _number_array(getattr(self._numbers, _AS_THEY_ARE[name]))
         column: pa.Array = getattr(self, name)
         return column
-
-    @functools.cached_property
-    def _numbers_and_facts(self) -> tuple[NumberColumns, MessageFacts]:
-        return number_columns(self._buffer, self._messages)
-
-    @property
-    def _numbers(self) -> NumberColumns:
-        return self._numbers_and_facts[0]
-
-    @property
-    def _facts(self) -> MessageFacts:
-        return self._numbers_and_facts[1]
 
     @property
     def message_id(self) -> pa.Array:
@@ -124,9 +117,11 @@ class _Columns:
             return self.offset_msg_id
         return self._offset_ids(with_element=True)
 
-    @functools.cached_property
+    @property
     def offset_msg_id(self) -> pa.Array:
-        return self._offset_ids(with_element=False)
+        if self._ids is None:
+            self._ids = self._offset_ids(with_element=False)
+        return self._ids
 
     def _offset_ids(self, *, with_element: bool) -> pa.Array:
         size = self._facts.store_host_bytes
@@ -161,7 +156,7 @@ class _Columns:
         flags = self._numbers.sys_flag
         if not self._facts.compressed:
             return _number_array(flags)
-        return pa.array(flags & ~np.where(self._bodies[1], int(SysFlag.COMPRESSED), 0).astype(np.int32))
+        return pa.array(flags & ~np.where(self._made_bodies()[1], int(SysFlag.COMPRESSED), 0).astype(np.int32))
 
     @property
     def born_host(self) -> pa.Array:
@@ -173,11 +168,15 @@ class _Columns:
 
     @property
     def body(self) -> pa.Array:
-        return self._bodies[0]
+        return self._made_bodies()[0]
 
-    @functools.cached_property
-    def _bodies(self) -> tuple[pa.Array, NDArray[np.bool_]]:
+    def _made_bodies(self) -> tuple[pa.Array, NDArray[np.bool_]]:
         """Return the bodies, and which of them were decompressed."""
+        if self._bodies is None:
+            self._bodies = self._make_bodies()
+        return self._bodies
+
+    def _make_bodies(self) -> tuple[pa.Array, NDArray[np.bool_]]:
         if not self._facts.compressed:
             return self._stored_bodies(), np.zeros(len(self._messages), np.bool_)
         compressed = (self._messages["sys_flag"] & SysFlag.COMPRESSED) != 0

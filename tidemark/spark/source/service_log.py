@@ -10,6 +10,7 @@ import numpy as np
 import orjson
 import pyarrow as pa
 
+from tidemark.client.answers import TableVerify
 from tidemark.client.received_message import TopicQueue
 from tidemark.client.rest.query import Query
 from tidemark.errors import StoreContradictionError
@@ -84,8 +85,9 @@ class ServiceLog:
         tag = None if tags is None else sorted(tags)
         next_offset = start
         most = min(end - start, _PAGE_MESSAGES)
+        verify: TableVerify = "service" if tag else "client"  # readers of a large topic are many, the service is one
         for table in self._query.tables(
-            *queue, start, with_empty=True, max_messages=most, max_bytes=BATCH_BYTES, tag=tag
+            *queue, start, with_empty=True, verify=verify, max_messages=most, max_bytes=BATCH_BYTES, tag=tag
         ):
             facts = table.schema.metadata
             skipped = orjson.loads(facts[b"tidemark.skipped"])

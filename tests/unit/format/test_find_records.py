@@ -8,20 +8,27 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidemark.errors import CorruptStoreError
-from tidemark.format.message import record_places
+from tidemark.format.message import find_records
 from tidemark.format.record import Record, encode_record
 
 
 def records(*bodies: bytes) -> list[bytes]:
-    return [encode_record(Record(topic=b"t", body=body, physical_offset=7 * i)) for i, body in enumerate(bodies)]
+    return [
+        encode_record(Record(topic=b"t", body=body, physical_offset=7 * i, queue_offset=5 * i))
+        for i, body in enumerate(bodies)
+    ]
 
 
 @given(st.lists(st.binary(max_size=300), max_size=20))
 def test_each_record_starts_at_the_end_of_the_previous_one(bodies: list[bytes]) -> None:
     """An empty buffer has none."""
     made = records(*bodies)
-    starts = np.cumsum([0, *map(len, made)])[:-1]
-    assert record_places(np.frombuffer(b"".join(made), np.uint8)).tolist() == starts.tolist()
+    sizes = list(map(len, made))
+    found = find_records(np.frombuffer(b"".join(made), np.uint8))
+    assert found.places.tolist() == np.cumsum([0, *sizes])[:-1].tolist()
+    assert found.sizes.tolist() == sizes
+    assert found.physical_offsets.tolist() == [7 * i for i in range(len(made))]
+    assert found.queue_offsets.tolist() == [5 * i for i in range(len(made))]
 
 
 @pytest.mark.parametrize("wrong", ["cut", "longer", "tiny", "negative"])
@@ -35,7 +42,7 @@ def test_records_that_do_not_end_at_the_buffers_end_are_refused(wrong: str) -> N
         "negative": first + (-1).to_bytes(4, "big", signed=True) + last[4:],
     }[wrong]
     with pytest.raises(CorruptStoreError):
-        record_places(np.frombuffer(data, np.uint8))
+        find_records(np.frombuffer(data, np.uint8))
 
 
 @given(st.binary(max_size=400))
@@ -43,7 +50,7 @@ def test_arbitrary_bytes_are_records_or_refused(data: bytes) -> None:
     """Nothing is read beyond the buffer."""
     buffer = np.frombuffer(data, np.uint8)
     try:
-        places = record_places(buffer)
+        places = find_records(buffer).places
     except CorruptStoreError:
         return
     assert len(places) == 0 or places[-1] < len(data)
