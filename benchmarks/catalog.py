@@ -11,6 +11,7 @@ from benchmarks.rows import (
     append,
     command,
     drain,
+    growth,
     lookup,
     loops,
     memory,
@@ -39,6 +40,7 @@ _MODULES = (
     loops,
     resident,
     memory,
+    growth,
     command,
 )
 BENCHMARKS: dict[str, Benchmark] = {benchmark.name: benchmark for module in _MODULES for benchmark in module.BENCHMARKS}
