@@ -23,6 +23,7 @@ from benchmarks.rows import (
     spark,
     start,
     visible,
+    waiting,
 )
 
 _MODULES = (
@@ -35,6 +36,7 @@ _MODULES = (
     lookup,
     start,
     queues,
+    waiting,
     spark,
     drain,
     loops,
