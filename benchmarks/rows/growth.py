@@ -30,7 +30,7 @@ from benchmarks.pulls import ANSWER_BYTES, ANSWER_MESSAGES
 from benchmarks.report import Result, Row
 from benchmarks.rows.lookup import Keys
 from benchmarks.rows.start import Started, start_to_serving
-from benchmarks.stack import running
+from benchmarks.stack import FILE_SIZES, running
 from benchmarks.stores import LARGE_BATCH, append_log, passing_store
 from tidemark.local.local_stack import QUERY, LocalStack
 from tidemark.settings.engine import Engine
@@ -39,11 +39,12 @@ from tidemark.store.paths import StorePaths
 MESSAGES = {"small": 1_000_000, "large": 100_000_000}
 _LEAST_MESSAGES = 400_000  # so that answers at the front, in the middle and at the end have different records
 _BODY_BYTES = 100
+_LOG_FILE_BYTES = int(FILE_SIZES["TIDEMARK_COMMIT_LOG_SEGMENT_SIZE_BYTES"])  # a start reads most of the last file
 _BYTES_A_MESSAGE = 320  # of log, queues and key index, with both keys of a message
 _TOPIC = "bench"
 _ROUNDS = 4
 _STARTS = 4  # the first one is not counted
-_PLACES, _LARGE_PLACES = 500, 4  # of a round; the latter for answers of 4 MiB
+_PLACES, _LARGE_PLACES = 500, 16  # of a round; the latter for answers of 4 MiB
 _PLAIN = {"TIDEMARK_PIPELINE": Engine.PLAIN.value}  # without the start of a JVM, which is several seconds
 _RATIO_TARGET = "≤ 1.2"
 _PARTS = {"front": 0.0, "middle": 0.5, "end": 1.0}
@@ -65,10 +66,11 @@ FIGURES = {
 
 
 class Store(NamedTuple):
-    """One of the two stores. messages: of all queues together."""
+    """One of the two stores. messages: of all queues together; log_end: physical offset after the last one."""
 
     data: Path
     messages: int
+    log_end: int
 
 
 def _measure(folder: Path, scale: float) -> Result:
@@ -102,8 +104,8 @@ def _made(data: Path, messages: int) -> Iterator[Store]:
     batches = round(messages / LARGE_BATCH / PRODUCERS)
     with passing_store(data):
         append_log(data, Load(_TOPIC, LARGE_BATCH, _BODY_BYTES, batches, keyed=True))
-        index_once(data)
-        yield Store(data, batches * LARGE_BATCH * PRODUCERS)
+        log_end = index_once(data).end_offset
+        yield Store(data, batches * LARGE_BATCH * PRODUCERS, log_end)
 
 
 def _starts(stores: dict[str, Store]) -> dict[str, dict[str, float]]:
@@ -139,8 +141,8 @@ def _ask(places: dict[str, tuple[str, int]], start: Start) -> dict[str, dict[str
         for _ in range(_ROUNDS):
             for kind, by_size in times.items():
                 for number in range(_LARGE_PLACES if kind.startswith("raw") else _PLACES):
-                    for size, asker in askers.items():
-                        by_size[size].append(asker.timed(kind, number))
+                    for size in sorted(askers, reverse=number % 2 == 1):  # each store is the first one in turn
+                        by_size[size].append(askers[size].timed(kind, number))
         return {kind: {size: np.array(values) for size, values in by_size.items()} for kind, by_size in times.items()}
 
 
@@ -229,7 +231,8 @@ def rows_of(figures: dict[str, dict[str, float]], stores: dict[str, Store]) -> l
     rows = []
     for size, store in stores.items():
         files = len(list(StorePaths(store.data).index.iterdir()))
-        note = f"{store.messages:,} messages of {_BODY_BYTES} B, {files} key index files; warm: each place read before"
+        note = f"{store.messages:,} messages of {_BODY_BYTES} B, {files} key index files, the last log file "
+        note += f"{store.log_end % _LOG_FILE_BYTES / 1e6:,.0f} MB full; warm: each place read before"
         rows += [
             Row(_key(size, figure), f"{size} store: {name}", figures[figure][size], unit, "", note)
             for figure, (name, unit) in FIGURES.items()
