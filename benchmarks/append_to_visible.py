@@ -8,7 +8,6 @@ the machine's monotonic clock.
 from __future__ import annotations
 
 import base64
-import functools
 import struct
 import time
 from concurrent.futures import Future
@@ -19,14 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.clients import Start, run_clients
-from benchmarks.producers import require_stored
+from benchmarks.open_loop import LEAD_S, send_at_rate
 from tidemark.client import Producer, Query, SendResult
 
 TOPIC = "bench-visible"
 BODY_BYTES = 1024
 _STAMP = struct.Struct(">q")  # when it was due, ns
 _WAIT_MS = 2000
-_LEAD_S = 0.05  # from the start to the first message
 
 
 class Latencies(NamedTuple):
@@ -54,31 +52,16 @@ def _send(
     address: str, topic: str, count: int, rate: float, body_bytes: int, start: Start
 ) -> tuple[NDArray[np.float64], float]:
     filler = bytes(body_bytes - _STAMP.size)
-    latencies = np.full(count, np.nan)
 
-    failures: list[BaseException] = []
-
-    def note(number: int, due: int, future: Future[SendResult]) -> None:
-        latencies[number] = (time.perf_counter_ns() - due) / 1e6
-        try:
-            require_stored(future.result())
-        except Exception as failure:
-            failures.append(failure)
+    def send(_: int, due_ns: int) -> Future[SendResult]:
+        return producer.send_async(topic, _STAMP.pack(due_ns) + filler, queue_id=0)
 
     with Producer(address) as producer:
         producer.log_info()  # connects
         start()
-        began = time.time() + _LEAD_S
-        begin = time.perf_counter_ns() + int(_LEAD_S * 1e9)
-        for number in range(count):
-            due = begin + int(number / rate * 1e9)
-            time.sleep(max(0, due - time.perf_counter_ns()) / 1e9)
-            future = producer.send_async(topic, _STAMP.pack(due) + filler, queue_id=0)
-            future.add_done_callback(functools.partial(note, number, due))
-        producer.flush()  # futures are not kept: garbage collection among thousands would pause the sender
-    if failures:
-        raise failures[0]
-    return latencies, began
+        began = time.time() + LEAD_S
+        sends = send_at_rate(producer, count, rate, send)
+    return (sends.acknowledged - sends.due) / 1e6, began
 
 
 def _consume(query_url: str, topic: str, first: int, count: int, start: Start) -> tuple[NDArray[np.float64], float]:

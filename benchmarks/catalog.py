@@ -11,6 +11,7 @@ from benchmarks.rows import (
     append,
     command,
     drain,
+    growth,
     lookup,
     loops,
     memory,
@@ -22,6 +23,7 @@ from benchmarks.rows import (
     spark,
     start,
     visible,
+    waiting,
 )
 
 _MODULES = (
@@ -34,11 +36,13 @@ _MODULES = (
     lookup,
     start,
     queues,
+    waiting,
     spark,
     drain,
     loops,
     resident,
     memory,
+    growth,
     command,
 )
 BENCHMARKS: dict[str, Benchmark] = {benchmark.name: benchmark for module in _MODULES for benchmark in module.BENCHMARKS}

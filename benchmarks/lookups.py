@@ -7,7 +7,6 @@ bare uvicorn that answers as many bytes from memory. MESSAGES (default 100,000) 
 from __future__ import annotations
 
 import random
-import socket
 import statistics
 import sys
 import tempfile
@@ -23,6 +22,7 @@ import orjson
 import psutil
 
 from benchmarks.bare_server import bare_server
+from benchmarks.connection import Connection
 from benchmarks.indexing import index_once
 from benchmarks.producers import PRODUCERS, Load
 from benchmarks.rows.lookup import Keys
@@ -32,36 +32,6 @@ from tidemark.local.local_stack import QUERY
 
 _TOPIC, _BODY_BYTES = "bench", 100
 _PLACES, _REQUESTS, _ROUNDS = 500, 2_000, 3
-_LENGTH = b"content-length: "
-
-
-class _Connection:
-    """A keep-alive connection that costs the client as little as possible."""
-
-    def __init__(self, address: str) -> None:
-        host, _, port = address.rpartition(":")
-        self._socket = socket.create_connection((host, int(port)))
-        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-
-    def get(self, path: str) -> bytes:
-        """Return the body of the answer. Raises RuntimeError for a status other than 200."""
-        self._socket.sendall(b"GET %s HTTP/1.1\r\nHost: x\r\n\r\n" % path.encode())
-        received = self._socket.recv(1 << 16)
-        while (end := received.find(b"\r\n\r\n")) < 0:
-            received += self._more()
-        if not received.startswith(b"HTTP/1.1 200"):
-            raise RuntimeError(f"{path}: {received!r}")
-        at = received.index(_LENGTH) + len(_LENGTH)
-        size = end + 4 + int(received[at : received.index(b"\r", at)])
-        while len(received) < size:
-            received += self._more()
-        return received[end + 4 :]
-
-    def _more(self) -> bytes:
-        received = self._socket.recv(1 << 16)
-        if not received:
-            raise RuntimeError("the server closed the connection")
-        return received
 
 
 class Cost(NamedTuple):
@@ -72,7 +42,7 @@ class Cost(NamedTuple):
 
 
 def _measure(address: str, pid: int, paths: Sequence[str], clients: int) -> Cost:
-    connections = [_Connection(address) for _ in range(clients)]
+    connections = [Connection(address) for _ in range(clients)]
     for connection in connections:
         connection.get(paths[0])
     server = psutil.Process(pid)
@@ -83,7 +53,7 @@ def _measure(address: str, pid: int, paths: Sequence[str], clients: int) -> Cost
     return Cost(statistics.median(chain.from_iterable(times)) * 1e6, used / (_REQUESTS // clients * clients) * 1e6)
 
 
-def _ask(connection: _Connection, count: int, paths: Sequence[str]) -> list[float]:
+def _ask(connection: Connection, count: int, paths: Sequence[str]) -> list[float]:
     """Return the seconds of each of *count* requests."""
     times = []
     for number in range(count):
@@ -95,7 +65,7 @@ def _ask(connection: _Connection, count: int, paths: Sequence[str]) -> list[floa
 
 def _paths(address: str, keys: Sequence[str]) -> dict[str, list[str]]:
     """Return the paths of each kind of request. All of them find one message."""
-    connection = _Connection(address)
+    connection = Connection(address)
     of_topic = f"/v1/topics/{_TOPIC}"
     by_key = [f"{of_topic}/messages?key={key}" for key in keys]
     found: list[dict[str, Any]] = [
@@ -130,7 +100,7 @@ def main(messages: int) -> None:
 
 
 def _report(kind: str, address: str, pid: int, paths: Sequence[str]) -> None:
-    size = len(_Connection(address).get(paths[0]))
+    size = len(Connection(address).get(paths[0]))
     with bare_server("benchmarks.bare_http", str(size)) as bare:
         for clients in (1, 4):
             pairs = [

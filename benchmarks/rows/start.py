@@ -9,7 +9,7 @@ from __future__ import annotations
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -56,12 +56,14 @@ def _measure(folder: Path, scale: float) -> Result:
     return Result(_rows(*points[-1]), [_growth(points)])
 
 
-def start_to_serving(data: Path, topic: str, *, then_kill: bool = False) -> Started:
+def start_to_serving(
+    data: Path, topic: str, *, then_kill: bool = False, settings: Mapping[str, str] | None = None
+) -> Started:
     """Start the stopped store at *data*, and afterwards stop it, or kill it under load.
 
     Queue 0 of *topic* must have messages.
     """
-    stack = LocalStack(data, environment=environment("sync"))
+    stack = LocalStack(data, environment=environment("sync", settings))
     with ThreadPoolExecutor(3) as pool, clock():
         begin = time.perf_counter()
         starting = pool.submit(stack.start)

@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from ..state.watermark_watcher import until_gone
 from ..web.chunked_response import Pieces
 from .follower import Follower
 
@@ -34,7 +35,7 @@ class FollowResponse(Response):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send the response. A client that reads too slowly is disconnected, or its answer ends early."""
-        gone = asyncio.ensure_future(_until_gone(receive))
+        gone = asyncio.ensure_future(until_gone(receive))
         gone.add_done_callback(lambda _: self._follower.leave())
         try:
             with self._place:
@@ -55,8 +56,3 @@ class FollowResponse(Response):
             await send({"type": "http.response.body", "body": body, "more_body": True})
             del body
             await send({"type": "http.response.body", "body": b"", "more_body": True})  # waits for a slow client
-
-
-async def _until_gone(receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Protocol
 
 from starlette.requests import Request
+from starlette.types import Receive
 
 from tidemark.errors import InFlightLimitError, StoreError
 from tidemark.read.store_reader import StoreReader
@@ -18,7 +19,7 @@ from tidemark.store.marks import Marks
 
 Ready = Callable[[Watermark], bool]
 _RETRY_AFTER_MS = 1000
-_DISCONNECT_CHECK_S = 1.0
+_BRIEF_WAIT_S = 1.0  # a task that waits for the client's disconnect costs more than most waits last
 _POLL_S = 0.002  # interval while the marks cannot be watched
 
 
@@ -131,23 +132,40 @@ class WatermarkWatcher:
             looks: as for `wait`.
         """
         client = "" if request.client is None else request.client.host
-        while (left := deadline - time.monotonic()) > 0:
-            if await self.wait(ready, min(left, _DISCONNECT_CHECK_S), client=client, looks=looks):
-                return True
-            if self.is_stopped or await request.is_disconnected():
-                return False
-        return False
+        left = deadline - time.monotonic()
+        if left <= 0:
+            return False
+        if await self.wait(ready, min(left, _BRIEF_WAIT_S), client=client, looks=looks):
+            return True
+        left = deadline - time.monotonic()
+        if left <= 0 or self.is_stopped:
+            return False
+        gone = asyncio.ensure_future(until_gone(request.receive))
+        try:
+            return await self.wait(ready, left, client=client, looks=looks, gone=gone)
+        finally:
+            gone.cancel()
 
-    async def wait(self, ready: Ready, timeout_s: float, *, client: str = "", looks: int | None = None) -> bool:
+    async def wait(
+        self,
+        ready: Ready,
+        timeout_s: float,
+        *,
+        client: str = "",
+        looks: int | None = None,
+        gone: asyncio.Future[None] | None = None,
+    ) -> bool:
         """Wait until *ready* returns True for the watermark, at most *timeout_s*.
 
         Args:
             client: the client's address.
             looks: `self.looks` when the caller began to find out that it is not ready. Without a look since then, the
                 marks have not changed, or their change is still to be noticed.
+            gone: done when the client has disconnected, which ends the wait.
 
         Returns:
-            True if it is ready or the service stops during the wait; False after the timeout or a stop before.
+            True if it is ready or the service stops during the wait; False after the timeout, a disconnect, or a stop
+            before.
 
         Raises:
             InFlightLimitError: too many requests wait already, of this client or in all.
@@ -161,6 +179,8 @@ class WatermarkWatcher:
         if self._timer is None:
             self._arm()
         timeout = self._loop.call_later(timeout_s, waiter.end, False)
+        if gone is not None:
+            gone.add_done_callback(lambda _: waiter.end(False))
         try:
             if looks != self.looks and waiter.is_ready(self._store.watermark()):  # published after the caller's read
                 return True
@@ -255,3 +275,9 @@ class WatermarkWatcher:
             waiter.end(True)
         for listener in self._listeners:
             listener.stopped()
+
+
+async def until_gone(receive: Receive) -> None:
+    """Return when the client has disconnected."""
+    while (await receive())["type"] != "http.disconnect":
+        pass

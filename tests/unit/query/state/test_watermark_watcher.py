@@ -10,6 +10,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from starlette.requests import Request
+from starlette.types import Message
 
 from services.indexer.query.state import watermark_watcher as module
 from services.indexer.query.state.watermark_watcher import WatermarkWatcher
@@ -156,6 +158,49 @@ def test_a_look_since_the_callers_check_may_have_found_the_condition_true(built:
             return time.monotonic() - began
 
     assert asyncio.run(wait()) < 2
+
+
+def test_a_disconnect_ends_a_long_wait_which_asks_for_it_once(
+    built: BuiltStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A wake-up of each waiting request each second would take a core from ten thousand of them."""
+    monkeypatch.setattr(module, "_BRIEF_WAIT_S", 0.01)
+    asked: list[float] = []
+
+    async def wait() -> bool:
+        gone = asyncio.Event()
+
+        async def receive() -> Message:
+            asked.append(time.monotonic())
+            await gone.wait()
+            return {"type": "http.disconnect"}
+
+        async with watching(built) as watcher:
+            request = Request({"type": "http"}, receive)
+            waiting = asyncio.create_task(watcher.wait_for_request(request, lambda _: False, time.monotonic() + 60))
+            await asyncio.sleep(0.2)
+            assert not waiting.done()
+            gone.set()
+            async with asyncio.timeout(30):
+                return await waiting
+
+    assert asyncio.run(wait()) is False
+    assert len(asked) == 1
+
+
+def test_a_long_wait_ends_with_a_publication(built: BuiltStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The publication may come between the two parts of the wait."""
+    monkeypatch.setattr(module, "_BRIEF_WAIT_S", 0.01)
+
+    async def wait() -> bool:
+        async with watching(built) as watcher:
+            request = Request({"type": "http"}, asyncio.Event().wait)  # type: ignore[arg-type]  # never returns
+            threading.Timer(0.2, built.marks.publish, (0, 10)).start()
+            return await watcher.wait_for_request(
+                request, lambda watermark: watermark.physical_offset >= 10, time.monotonic() + 30
+            )
+
+    assert asyncio.run(wait())
 
 
 def test_waits_above_the_limit_are_refused(built: BuiltStore) -> None:
