@@ -74,7 +74,7 @@ def test_messages_deleted_while_a_page_is_built_are_a_loss(served: Served, monke
     looks: list[int] = []
 
     def late(store: StoreReader) -> int:
-        """Return the log's former minimum for the first two requests: the unchecked one, and the page asked for again."""
+        """Return the former minimum for two requests: the unchecked one, and the page asked for again."""
         looks.append(real.__get__(store))
         return 0 if len(looks) <= 4 else looks[-1]
 
