@@ -14,6 +14,7 @@ RETRY_PREFIX, DEAD_LETTER_PREFIX = (
     "%RETRY%",
     "%DLQ%",
 )  # topics of a group for failed messages, and for messages that failed too often
+LIGHT_QUEUE_PREFIX = "%LMQ%"  # topics whose units point at records of other topics (docs/format.md §2, §14)
 MAX_GROUP_LENGTH = 120
 FORBIDDEN_TOPICS = frozenset(  # RocketMQ: TopicValidator's "not allowed to send" set
     {

@@ -14,9 +14,9 @@ import numpy as np
 
 from tidemark.format.dispatch_request import Fault, RequestArray, U8Array
 from tidemark.format.tags import SCHEDULE_TOPIC
+from tidemark.format.topic_name import LIGHT_QUEUE_PREFIX
 from tidemark.index.dispatch import QueueRun, queue_records
 
-LIGHT_PREFIX = "%LMQ%"
 _NOT_DISPATCHED = ("%RETRY%", "rmq_sys_")  # topic prefixes whose records go to no light queue
 _OFFSET = re.compile(r"[0-9]{1,18}")
 
@@ -57,7 +57,7 @@ def light_runs(buffer: U8Array, requests: RequestArray, *, is_batch: Callable[[s
 
 
 def _is_possible(name: str, offset: str) -> bool:
-    return "/" in name or (name.startswith(LIGHT_PREFIX) and _OFFSET.fullmatch(offset) is not None)
+    return "/" in name or (name.startswith(LIGHT_QUEUE_PREFIX) and _OFFSET.fullmatch(offset) is not None)
 
 
 def _runs(rows: RequestArray, places: dict[str, list[tuple[int, int]]]) -> Iterator[QueueRun]:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidemark.format.message import MessageArray
+from tidemark.format.topic_name import LIGHT_QUEUE_PREFIX
 from tidemark.read.ext_reader import ExtReader
 from tidemark.read.file_run import FileRun
 from tidemark.read.records import ABSENT_FAULTS, REMOVED_FAULT, Numbers, read_records
@@ -21,7 +22,6 @@ from tidemark.read.watermark import Watermark
 from tidemark.store.originals.tombstones import Tombstone
 
 _ONES = np.ones(4096, np.int64)  # not to be changed; a read-only array would have its own version of each compiled loop
-_LIGHT_QUEUE = "%LMQ%"  # units point at records of other topics (docs/format.md §2)
 
 
 class QueueBounds(NamedTuple):
@@ -67,7 +67,7 @@ class QueueReader:
         self.is_batch = batch
         self._ext = ExtReader(ext) if ext is not None else None
         # topic that its records must have: b"" for any
-        self.record_topic = b"" if topic.startswith(_LIGHT_QUEUE) else topic.encode()
+        self.record_topic = b"" if topic.startswith(LIGHT_QUEUE_PREFIX) else topic.encode()
         self._attached_log = attached_log
         self._last: tuple[Watermark, int, Tombstone | None, QueueBounds] | None = None  # the last answer of `bounds`
         self._greatest = (0, 0, 0, 0)  # cuts, watermark and the queue's bounds when its end was greatest

@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from tidemark.format import consume_queue, message, reading
+from tidemark.format.check import Checker, Crc
 from tidemark.format.index_file import Header, find_entries, oldest_entries
 from tidemark.format.index_layout import ENTRY_SIZE, SLOT_SIZE
+from tidemark.format.queue_groups import number_queues
 from tidemark.format.record import Record, encode_record
 from tidemark.read.messages.body import BodyEncoding
 from tidemark.read.messages.message_columns import message_batch
@@ -21,6 +23,7 @@ def warm_up() -> None:
     buffer = np.frombuffer(raw + raw, np.uint8).copy()
     places, sizes = np.array([0, 0], np.int64), np.array([len(raw), 1], np.int64)
     message.find_records(buffer)
+    number_queues(buffer, Checker(crc=Crc.OFF).check(buffer, base_offset=0).requests)
     rows = message.check_records(buffer, places=places, physical_offsets=places, sizes=sizes, topic=b"t", queue_id=0)
     message.check_numbers(buffer, places, rows, places, may_restart=False, fault=0)
     records = Records(buffer, places, rows)

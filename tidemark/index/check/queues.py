@@ -8,7 +8,7 @@ import numpy as np
 
 from tidemark.errors import StoreError
 from tidemark.format.dispatch_request import Fault, RequestArray
-from tidemark.format.topic_name import is_topic_name
+from tidemark.format.topic_name import LIGHT_QUEUE_PREFIX, is_topic_name
 from tidemark.index.check.findings import Note, Reason, Report, Scope, relative
 from tidemark.index.check.queue_check import QueueCheck
 from tidemark.index.check.seen_files import queue_folders
@@ -19,7 +19,6 @@ from tidemark.store.originals.tombstones import load_tombstones
 from tidemark.store.originals.topics import TopicConfig, load_topics
 from tidemark.store.paths import StorePaths
 
-LIGHT_QUEUE_PREFIX = "%LMQ%"  # their units refer to other topics' records (docs/format.md §14)
 QueueKey = tuple[str, int]
 
 

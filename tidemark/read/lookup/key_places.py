@@ -15,12 +15,12 @@ from tidemark.errors import QueueIllegalError, StoreContradictionError, TopicNot
 from tidemark.format.index_file import ENTRIES_A_SLOT, key_hash, oldest_entries
 from tidemark.format.index_layout import ENTRY
 from tidemark.format.record import HEAD, Magic
+from tidemark.format.topic_name import LIGHT_QUEUE_PREFIX
 from tidemark.read.lookup.index_reader import IndexReader, IndexTable
 from tidemark.read.lookup.key_lookup import read_sized
 from tidemark.read.store_reader import StoreReader
 from tidemark.read.watermark import Watermark
 
-_LIGHT_QUEUE = "%LMQ%"  # messages are indexed under another topic (docs/format.md §2)
 _UNREADABLE = "\ufffd"  # replacement for invalid UTF-8, whose original bytes the index has hashed
 _MOST_LENGTH = 32_767  # limit for all properties of a message
 
@@ -57,7 +57,7 @@ def places_of_key(
 def can_be_indexed(topic: str, key: str) -> bool:
     """Return True if an index can contain *key* of messages of *topic* in this form."""
     has_length = 0 < len(key) <= _MOST_LENGTH
-    return has_length and _UNREADABLE not in key and not topic.startswith(_LIGHT_QUEUE)
+    return has_length and _UNREADABLE not in key and not topic.startswith(LIGHT_QUEUE_PREFIX)
 
 
 def _hits(store: StoreReader, watermark: Watermark, topic: str, key: str, most: int) -> list[int]:

@@ -7,13 +7,13 @@ from collections.abc import Callable
 from tidemark.errors import CorruptStoreError
 from tidemark.format.check import Checker, Crc
 from tidemark.format.dispatch_request import Fault
-from tidemark.format.topic_name import is_topic_name
+from tidemark.format.topic_name import LIGHT_QUEUE_PREFIX, is_topic_name
 from tidemark.index.build import BatchConsumeQueueBuilder, ConsumeQueueBuilder, QueueBuilder
 from tidemark.index.consume_queue_ext import ConsumeQueueExt
 from tidemark.index.dispatch import QueueGroups, QueueRun, group_by_queue
 from tidemark.index.expire import expire_queue
 from tidemark.index.ledger import Ledger
-from tidemark.index.light_queues import LIGHT_PREFIX, light_runs
+from tidemark.index.light_queues import light_runs
 from tidemark.index.log_walk import LogPart
 from tidemark.index.open_queues import OpenQueues
 from tidemark.index.rebuild_request import RebuildRequest
@@ -155,7 +155,7 @@ class QueueShard:
             return
         for oddity in builder.build(run.requests):
             self._report.report_oddity(run, oddity)
-        if isinstance(builder, ConsumeQueueBuilder) and not run.topic.startswith(LIGHT_PREFIX):
+        if isinstance(builder, ConsumeQueueBuilder) and not run.topic.startswith(LIGHT_QUEUE_PREFIX):
             self._open_queues.add(run.topic, run.queue_id, builder)
 
     def _build_light(self, part: LogPart) -> None:
@@ -190,7 +190,7 @@ class QueueShard:
         if batch:
             return BatchConsumeQueueBuilder(files, mark=self._mark)
         # A broker's light queues hold plain tags codes, never addresses of an extension.
-        has_ext = self._plan.consume_queue_ext and not topic.startswith(LIGHT_PREFIX)
+        has_ext = self._plan.consume_queue_ext and not topic.startswith(LIGHT_QUEUE_PREFIX)
         ext = ConsumeQueueExt(self._plan.open_ext(topic, queue_id, self._storage)) if has_ext else None
         return ConsumeQueueBuilder(files, mark=self._mark, ext=ext)
 

@@ -14,10 +14,11 @@ from tidemark.status import status_of
 from ..pull.pull_response import body_room, note_skipped, skipped_json
 from ..pull.pulled import AnswerLimits, Pulled
 from ..pull.queue_pull import QueuePull
-from ..pull.single_pull import Puller, Ready
+from ..pull.single_pull import Puller
 from ..queue_allocation import Queue
 from ..state.bell import Bell
 from ..state.service_state import ServiceState
+from ..state.watermark_watcher import Queues, Ready
 from ..web.chunked_response import Pieces
 from .encodings import FORMS, FollowFormat
 from .page import Page
@@ -260,6 +261,6 @@ class Follower:
         return before, "".join(f",{text}" for text in texts[at + 1 :])
 
 
-async def _never(ready: Ready, deadline: float, looks: int) -> bool:
+async def _never(ready: Ready, deadline: float, looks: int, queues: Queues) -> bool:
     """Wait for nothing: a follower waits for its bell."""
     return False

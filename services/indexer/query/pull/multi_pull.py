@@ -66,7 +66,10 @@ class ManyQueues:
                 break
             pulls = [(number, pull) for number, pull in pulls if pull.ahead > 0]
             if not pulls:
-                if not await self._state.watcher.wait_for_request(request, self._has_any_grown, deadline):
+                queues = [pull.place for _, pull in self._pulls]
+                if not await self._state.watcher.wait_for_request(
+                    request, self._has_any_grown, deadline, queues=queues
+                ):
                     break
                 pulls = self._grown
             in_place = self._is_light(pulls)

@@ -123,6 +123,11 @@ class QueuePull:
                 pulled = self.look()
 
     @property
+    def place(self) -> tuple[str, int]:
+        """Topic and queue id."""
+        return self.topic, self.queue_id
+
+    @property
     def is_named(self) -> bool:
         """True if the request's offset is earliest or latest, so that the caller does not know the number."""
         return not self._offset.isdecimal()

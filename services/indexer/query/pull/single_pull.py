@@ -12,16 +12,16 @@ from tidemark.read.watermark import Watermark
 
 from ..state.read_threads import steady
 from ..state.service_state import ServiceState
+from ..state.watermark_watcher import Queues, Ready
 from .pulled import Pulled
 from .queue_pull import QueuePull, StoreMoment
 
 A = TypeVar("A")
 T = TypeVar("T")
-Ready = Callable[[Watermark], bool]
-Wait = Callable[[Ready, float, int], Awaitable[bool]]
+Wait = Callable[[Ready, float, int, Queues], Awaitable[bool]]
 """Waits until Ready returns True or until a monotonic time; returns True if the caller should read again.
 
-The last argument is `WatermarkWatcher.looks` before the last read.
+The other arguments are `WatermarkWatcher.looks` before the last read, and the queue.
 """
 _MOST_RECORDS_BYTES, _MOST_COLUMNS_BYTES = 8 << 20, 4 << 20
 
@@ -79,7 +79,7 @@ class Puller:
             self._pull.cursor = seen.result.next_offset
             last = time.monotonic() >= deadline
             if self._pull.cursor >= seen.result.bounds.units_end:
-                last = not await self._wait(self._has_grown, deadline, looks)
+                last = not await self._wait(self._has_grown, deadline, looks, [self._pull.place])
             looks = self._state.watcher.looks
             seen = await self._look_where_it_costs_least(functools.partial(look, last=last))
         return seen[0]

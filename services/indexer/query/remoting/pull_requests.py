@@ -45,8 +45,9 @@ from tidemark.store.originals.topics import TopicConfig
 from ..pull.pull_response import PullAnswerer, skipped_json
 from ..pull.pulled import AnswerLimits, Pulled
 from ..pull.queue_pull import QueuePull
-from ..pull.single_pull import Puller, Ready
+from ..pull.single_pull import Puller
 from ..state.service_state import ServiceState
+from ..state.watermark_watcher import Queues, Ready
 from .offset_commits import OffsetCommits, offset_to_commit
 from .page_reads import MOST_AT_ONCE, PageReads
 from .repeated_pulls import ParsedPull, RepeatedPulls
@@ -193,9 +194,9 @@ class PullRequests:
 
         make = make_page if self._spans is None else self._spans.around(make_page, pull.topic, pull.queue_id)
 
-        def wait(ready: Ready, deadline: float, looks: int) -> Awaitable[bool]:
+        def wait(ready: Ready, deadline: float, looks: int, queues: Queues) -> Awaitable[bool]:
             left_s = deadline - time.monotonic()
-            return state.watcher.wait(ready, left_s, client=connection.address, looks=looks)
+            return state.watcher.wait(ready, left_s, client=connection.address, looks=looks, queues=queues)
 
         reads = PageReads(state.reads, connection, turns)
         try:

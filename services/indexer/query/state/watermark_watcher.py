@@ -5,22 +5,26 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Protocol
 
 from starlette.requests import Request
 from starlette.types import Receive
 
 from tidemark.errors import InFlightLimitError, StoreError
+from tidemark.format.topic_name import LIGHT_QUEUE_PREFIX
+from tidemark.read.log.new_records import NewRecords
 from tidemark.read.store_reader import StoreReader
 from tidemark.read.watermark import Watermark
 from tidemark.store.file_watch import FileWatch
 from tidemark.store.marks import Marks
 
 Ready = Callable[[Watermark], bool]
+Queues = Collection[tuple[str, int]]  # topic and queue id
 _RETRY_AFTER_MS = 1000
 _BRIEF_WAIT_S = 1.0  # a task that waits for the client's disconnect costs more than most waits last
 _POLL_S = 0.002  # interval while the marks cannot be watched
+_FEW = 8  # waiting requests; a look at so few costs less than a look at the new records
 
 
 class WatermarkListener(Protocol):
@@ -34,9 +38,13 @@ class WatermarkListener(Protocol):
 
 
 class _Waiter:
-    def __init__(self, ready: Ready, outcome: asyncio.Future[bool]) -> None:
+    """A waiting request. queues: those whose records can make it ready; None: any record."""
+
+    def __init__(self, ready: Ready, outcome: asyncio.Future[bool], queues: Queues | None) -> None:
         self.ready = ready
         self.outcome = outcome
+        is_plain = queues is not None and not any(topic.startswith(LIGHT_QUEUE_PREFIX) for topic, _ in queues)
+        self.queues = queues if is_plain else None
 
     def is_ready(self, watermark: Watermark) -> bool:
         """Return True if the request is ready, or if its check fails: its next read then reports the error."""
@@ -51,8 +59,40 @@ class _Waiter:
             self.outcome.set_result(is_ready)
 
 
+class _Waiters:
+    """The waiting requests, by the queues that they wait for."""
+
+    def __init__(self) -> None:
+        self.all: set[_Waiter] = set()
+        self._of_any_queue: set[_Waiter] = set()
+        self._by_queue: dict[tuple[str, int], set[_Waiter]] = {}
+
+    def add(self, waiter: _Waiter) -> None:
+        self.all.add(waiter)
+        if waiter.queues is None:
+            self._of_any_queue.add(waiter)
+        for queue in waiter.queues or ():
+            self._by_queue.setdefault(queue, set()).add(waiter)
+
+    def remove(self, waiter: _Waiter) -> None:
+        self.all.discard(waiter)
+        self._of_any_queue.discard(waiter)
+        for queue in waiter.queues or ():
+            waiting = self._by_queue.get(queue, set())
+            waiting.discard(waiter)
+            if not waiting:
+                self._by_queue.pop(queue, None)
+
+    def of(self, queues: Queues) -> set[_Waiter]:
+        """Return those for which a record of one of *queues* can have arrived."""
+        return self._of_any_queue.union(*(self._by_queue.get(queue, ()) for queue in queues))
+
+
 class WatermarkWatcher:
-    """Wakes waiting requests. Belongs to one event loop; checks the marks only while there are waiters or listeners."""
+    """Wakes waiting requests. Belongs to one event loop; checks the marks only while there are waiters or listeners.
+
+    At a new watermark it checks the requests that wait for a queue of the new records, and now and then all of them.
+    """
 
     def __init__(
         self, store: StoreReader, *, recheck_ms: int, max_waiting: int, max_waiting_per_client: int | None = None
@@ -62,7 +102,9 @@ class WatermarkWatcher:
         self._max_waiting = max_waiting
         self._max_waiting_per_client = max_waiting_per_client or max_waiting
         self._waiting_by_client: dict[str, int] = {}
-        self._waiters: set[_Waiter] = set()
+        self._waiters = _Waiters()
+        self._new_records = NewRecords(store.log)
+        self._seen: Watermark | None = None  # at the last look
         self._listeners: set[WatermarkListener] = set()
         self.followers = 0  # number of requests that stay open
         self.looks = 0  # number of checks of all waiting requests, so far
@@ -75,7 +117,7 @@ class WatermarkWatcher:
     @property
     def waiting(self) -> int:
         """Number of waiting requests, without followers."""
-        return len(self._waiters)
+        return len(self._waiters.all)
 
     @property
     def is_stopped(self) -> bool:
@@ -125,24 +167,26 @@ class WatermarkWatcher:
             self._watch.close()
             self._watch = None
 
-    async def wait_for_request(self, request: Request, ready: Ready, deadline: float, looks: int | None = None) -> bool:
+    async def wait_for_request(
+        self, request: Request, ready: Ready, deadline: float, looks: int | None = None, queues: Queues | None = None
+    ) -> bool:
         """Wait until *ready*, *deadline* (monotonic) or a disconnect; return True if the caller should read again.
 
         Args:
-            looks: as for `wait`.
+            looks, queues: as for `wait`.
         """
         client = "" if request.client is None else request.client.host
         left = deadline - time.monotonic()
         if left <= 0:
             return False
-        if await self.wait(ready, min(left, _BRIEF_WAIT_S), client=client, looks=looks):
+        if await self.wait(ready, min(left, _BRIEF_WAIT_S), client=client, looks=looks, queues=queues):
             return True
         left = deadline - time.monotonic()
         if left <= 0 or self.is_stopped:
             return False
         gone = asyncio.ensure_future(until_gone(request.receive))
         try:
-            return await self.wait(ready, left, client=client, looks=looks, gone=gone)
+            return await self.wait(ready, left, client=client, looks=looks, queues=queues, gone=gone)
         finally:
             gone.cancel()
 
@@ -153,6 +197,7 @@ class WatermarkWatcher:
         *,
         client: str = "",
         looks: int | None = None,
+        queues: Queues | None = None,
         gone: asyncio.Future[None] | None = None,
     ) -> bool:
         """Wait until *ready* returns True for the watermark, at most *timeout_s*.
@@ -161,6 +206,7 @@ class WatermarkWatcher:
             client: the client's address.
             looks: `self.looks` when the caller began to find out that it is not ready. Without a look since then, the
                 marks have not changed, or their change is still to be noticed.
+            queues: the queues whose records can make it ready; None if others or anything else can.
             gone: done when the client has disconnected, which ends the wait.
 
         Returns:
@@ -173,7 +219,7 @@ class WatermarkWatcher:
         if self._is_stopped:
             return False
         self._require_place(client)
-        waiter = _Waiter(ready, self._loop.create_future())
+        waiter = _Waiter(ready, self._loop.create_future(), queues)
         self._waiters.add(waiter)
         self._enter(client)
         if self._timer is None:
@@ -187,11 +233,11 @@ class WatermarkWatcher:
             return await waiter.outcome
         finally:
             timeout.cancel()
-            self._waiters.discard(waiter)
+            self._waiters.remove(waiter)
             self._leave(client)
 
     def _require_place(self, client: str) -> None:
-        waiting = len(self._waiters) + self.followers
+        waiting = len(self._waiters.all) + self.followers
         if waiting >= self._max_waiting:
             raise InFlightLimitError(
                 f"{waiting} requests wait: at most {self._max_waiting} (TIDEMARK_QUERY_MAX_WAITING)",
@@ -216,7 +262,7 @@ class WatermarkWatcher:
 
     @property
     def _is_needed(self) -> bool:
-        return bool(self._waiters or self._listeners)
+        return bool(self._waiters.all or self._listeners)
 
     # Armed until a check finds no waiter: a consumer soon waits again, and arming costs as much as a check.
 
@@ -244,7 +290,7 @@ class WatermarkWatcher:
             self._disarm()
             return
         self._watch_marks()
-        self._look()
+        self._look(is_recheck=True)
         self._timer = self._loop.call_later(self._recheck_s if self._watched else _POLL_S, self._recheck)
 
     def _watch_marks(self) -> None:
@@ -257,21 +303,32 @@ class WatermarkWatcher:
                 self._watch.watch(self._store.paths.marks)
                 self._watched = marks
 
-    def _look(self) -> None:
+    def _look(self, *, is_recheck: bool = False) -> None:
         """Wake the waiters that are ready."""
         self.looks += 1
         try:
             watermark = self._store.watermark()
         except (StoreError, OSError):
             return
-        for waiter in self._waiters:
+        before, self._seen = self._seen, watermark
+        for waiter in self._waiters.all if is_recheck else self._concerned(before, watermark):
             if not waiter.outcome.done() and waiter.is_ready(watermark):
                 waiter.end(True)
         for listener in self._listeners:
             listener.watermark_read(watermark)
 
+    def _concerned(self, before: Watermark | None, now: Watermark) -> set[_Waiter]:
+        """Return the waiters that new records can have made ready; all of them if it is not known which."""
+        waiters = self._waiters
+        if len(waiters.all) <= _FEW or before is None or before.is_held or now.is_held:
+            return waiters.all
+        if (before.term, before.cuts) != (now.term, now.cuts):
+            return waiters.all
+        queues = self._new_records.queues(before.physical_offset, now.physical_offset)
+        return waiters.all if queues is None else waiters.of(queues)
+
     def _wake_all(self) -> None:
-        for waiter in self._waiters:
+        for waiter in self._waiters.all:
             waiter.end(True)
         for listener in self._listeners:
             listener.stopped()

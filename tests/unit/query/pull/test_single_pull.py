@@ -12,9 +12,10 @@ from starlette.types import Message
 
 from services.indexer.query.pull.pulled import AnswerLimits, Pulled
 from services.indexer.query.pull.queue_pull import QueuePull
-from services.indexer.query.pull.single_pull import Puller, Ready
+from services.indexer.query.pull.single_pull import Puller
 from services.indexer.query.schema.query_arguments import PullLimits
 from services.indexer.query.state.read_threads import ReadThreads
+from services.indexer.query.state.watermark_watcher import Queues, Ready
 from tests.built_store import BuiltStore
 from tests.unit.query.served_app import WAIT_S, ServedApp
 from tidemark.errors import OffsetOutOfRangeError, TopicNotFoundError
@@ -134,8 +135,8 @@ def test_messages_of_a_look_between_read_and_wait_end_the_wait(built: BuiltStore
         limits = AnswerLimits.of(PullLimits(max_messages=1, wait_ms=LONG_MS), state.settings, whole_records=False)
         pull = QueuePull(state, "orders", 0, str(MESSAGES), limits)
 
-        def wait(ready: Ready, deadline: float, looks: int) -> Awaitable[bool]:
-            return watcher.wait(ready, LONG_MS, looks=looks)
+        def wait(ready: Ready, deadline: float, looks: int, queues: Queues) -> Awaitable[bool]:
+            return watcher.wait(ready, LONG_MS, looks=looks, queues=queues)
 
         async with asyncio.timeout(5):  # long before a recheck
             waiting = asyncio.create_task(watcher.wait(other, LONG_MS))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -30,12 +30,12 @@ def built(tmp_path: Path) -> BuiltStore:
 
 @asynccontextmanager
 async def watching(
-    built: BuiltStore, *, recheck_ms: int = 5_000, max_waiting_per_client: int | None = None
+    built: BuiltStore, *, recheck_ms: int = 5_000, max_waiting: int = 3, max_waiting_per_client: int | None = None
 ) -> AsyncIterator[WatermarkWatcher]:
     watcher = WatermarkWatcher(
         StoreReader(built.root),
         recheck_ms=recheck_ms,
-        max_waiting=3,
+        max_waiting=max_waiting,
         max_waiting_per_client=max_waiting_per_client,
     )
     watcher.start()
@@ -158,6 +158,87 @@ def test_a_look_since_the_callers_check_may_have_found_the_condition_true(built:
             return time.monotonic() - began
 
     assert asyncio.run(wait()) < 2
+
+
+class Requests:
+    """Requests that wait for one queue each, and are never ready. checks: how often each was checked."""
+
+    def __init__(self, watcher: WatermarkWatcher, places: list[tuple[str, int]]) -> None:
+        self.checks = dict.fromkeys(places, 0)
+        self.tasks = [asyncio.create_task(watcher.wait(self._ready(place), 10, queues=[place])) for place in places]
+
+    def _ready(self, place: tuple[str, int]) -> Callable[[Watermark], bool]:
+        def ready(_: Watermark) -> bool:
+            self.checks[place] += 1
+            return False
+
+        return ready
+
+    async def checked_after(self, watcher: WatermarkWatcher, change: Callable[[], object]) -> set[tuple[str, int]]:
+        """Return the requests that are checked at the next look, after *change*."""
+        await asyncio.sleep(0)
+        looks = watcher.looks
+        self.checks = dict.fromkeys(self.checks, 0)
+        change()
+        while watcher.looks == looks:  # noqa: ASYNC110 - the watcher reports only to its waiters
+            await asyncio.sleep(0.001)
+        return {place for place, count in self.checks.items() if count}
+
+
+async def checked(built: BuiltStore, change: Callable[[], object]) -> tuple[set[tuple[str, int]], int]:
+    """Return which of 30 requests are checked after *change*, and their number."""
+    places = [*(("orders", number) for number in range(25)), *(("%LMQ%light", number) for number in range(5))]
+    built.topic("orders", queues=25)
+    built.append("orders")
+    built.publish()
+    async with watching(built, max_waiting=100) as watcher:
+        requests = Requests(watcher, places)
+        await requests.checked_after(watcher, lambda: publish(built, 1))  # the first look knows no earlier one
+        found = await requests.checked_after(watcher, change)
+        for task in requests.tasks:
+            task.cancel()
+    return found, len(places)
+
+
+def publish(built: BuiltStore, *queue_ids: int) -> None:
+    for queue_id in queue_ids:
+        built.append("orders", queue_id=queue_id)
+    built.publish()
+
+
+LIGHT = {("%LMQ%light", number) for number in range(5)}  # their units point at records of other topics
+
+
+def test_only_the_requests_for_the_queues_of_new_records_are_checked(built: BuiltStore) -> None:
+    """A check of each of a thousand waiting requests takes longer than the answers."""
+    found, _ = asyncio.run(checked(built, lambda: publish(built, 3, 4, 3)))
+    assert found == {("orders", 3), ("orders", 4)} | LIGHT
+
+
+def test_records_that_cannot_be_read_may_concern_any_request(built: BuiltStore) -> None:
+    def publish_damaged() -> None:
+        written = built.append("orders", queue_id=3)
+        built.write_log(written.physical_offset + 4, b"\1\2\3\4")
+        built.publish()
+
+    found, count = asyncio.run(checked(built, publish_damaged))
+    assert len(found) == count
+
+
+def test_now_and_then_every_request_is_checked(built: BuiltStore) -> None:
+    """Its topic may be deleted, or files of its queue expired."""
+    found, count = asyncio.run(checked_by_recheck(built))
+    assert len(found) == count
+
+
+async def checked_by_recheck(built: BuiltStore) -> tuple[set[tuple[str, int]], int]:
+    places = [("orders", number) for number in range(25)]
+    async with watching(built, recheck_ms=50, max_waiting=100) as watcher:
+        requests = Requests(watcher, places)
+        found = await requests.checked_after(watcher, lambda: None)
+        for task in requests.tasks:
+            task.cancel()
+    return found, len(places)
 
 
 def test_a_disconnect_ends_a_long_wait_which_asks_for_it_once(
