@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks.bare_files import make_files
+from benchmarks.bare_server import bare_server
 from benchmarks.batches import plain_batch
 from benchmarks.benchmark import Benchmark
 from benchmarks.clients import Start, run_clients
@@ -20,8 +21,9 @@ from benchmarks.pulls import ANSWER_BYTES, ANSWER_MESSAGES, Form, Place, Puller
 from benchmarks.report import Line, Plot, PlotKind, Result, Row
 from benchmarks.rows.start import start_to_serving
 from benchmarks.stack import running
-from benchmarks.stores import passing_store
+from benchmarks.stores import RECORD_OVERHEAD, passing_store
 from tidemark.client import Producer, Query
+from tidemark.client.rest.connections import Connections
 from tidemark.local.local_stack import QUERY, WRITER
 
 COUNTS = (10, 1000, 10_000)
@@ -45,10 +47,15 @@ _NAMES = {
 }
 _RATIO_TARGET = "≤ 1.5"
 _FILES = f"queues_{COUNTS[-1]}_files"
+_CALLS = {figure: f"queues_{COUNTS[-1]}_{figure}_calls" for figure in ("first_pull", "pull")}
+_OVER_CALLS = {figure: f"queues_{COUNTS[-1]}_{figure}_over_calls" for figure in _CALLS}
 
 
 class Cost(NamedTuple):
-    """The figures for a number of queues: messages per second, and seconds to the first pull after a clean stop."""
+    """The figures for a number of queues: messages per second, and seconds to the first pull after a clean stop.
+
+    first_pull_calls, pull_calls  like first_pull and pull, by a server that makes only their system calls
+    """
 
     append: float
     build: float
@@ -56,6 +63,8 @@ class Cost(NamedTuple):
     pull: float
     pull_each: float
     start_s: float
+    first_pull_calls: float
+    pull_calls: float
 
 
 def _measure(folder: Path, scale: float) -> Result:
@@ -75,6 +84,7 @@ def _measure(folder: Path, scale: float) -> Result:
             for figure, unit in _FIGURES.items()
         ]
     rows.append(_files_row(folder / "bare-files", max(*COUNTS, int(BATCHES * scale)) * MESSAGES))
+    rows += _calls_rows(costs[COUNTS[-1]])
     few, many = (costs[count] for count in _SHOWN)
     for figure in _FIGURES:
         one, other = getattr(few, figure), getattr(many, figure)
@@ -90,6 +100,18 @@ def _files_row(folder: Path, messages: int) -> Row:
     seconds = make_files(folder, count)
     note = f"{seconds:.2f} s to make, size, write and sync {count:,} files, each in its folder, with system calls"
     return Row(_FILES, f"{count:,} queues: their files alone", messages / seconds, "msg/s", "", note)
+
+
+def _calls_rows(cost: Cost) -> list[Row]:
+    """Return the rates of the system calls of pulls alone, and the cost of our pulls relative to them."""
+    rows = []
+    for figure, key in _CALLS.items():
+        ours, calls = getattr(cost, figure), getattr(cost, f"{figure}_calls")
+        what = f"{COUNTS[-1]:,} queues: {_name(figure)}"
+        note = "uvicorn and our client, answers of the same size: units and records are read and sent, without a check"
+        rows.append(Row(key, f"{what}: its system calls alone", calls, "msg/s", "", note))
+        rows.append(Row(_OVER_CALLS[figure], f"{what}: cost", calls / ours, "×", "", "relative to its system calls"))
+    return rows
 
 
 def _name(figure: str) -> str:
@@ -122,7 +144,35 @@ def _cost_in(data: Path, count: int, batches: int) -> Cost:
             raise RuntimeError(f"pulled {pulled} of {messages} messages from {count} queues")
     first_pull, pull, pull_each = (pulled / pull_s for pulled, pull_s in passes)
     started = start_to_serving(data, "bench-0")
-    return Cost(messages / append_s, messages / build_s, first_pull, pull, pull_each, started.pull_s)
+    calls = _pull_bare(data, count, queues, messages)
+    return Cost(messages / append_s, messages / build_s, first_pull, pull, pull_each, started.pull_s, *calls)
+
+
+def _pull_bare(data: Path, count: int, queues: int, messages: int) -> tuple[float, float]:
+    """Return the rates, in messages per second, of a first and of a later pull by system calls alone."""
+    with bare_server("benchmarks.bare_queues", str(data), str(queues), str(messages // count)) as server:
+        (seconds,) = run_clients([partial(_take_bare, f"http://{server.address}", count, messages // count)])
+    first, later = (messages / pull_s for pull_s in seconds)
+    return first, later
+
+
+def _take_bare(url: str, count: int, units: int, start: Start) -> list[float]:
+    """Return the seconds of two passes over all queues, with answers as large as those of `_pull` and read-ahead."""
+    each = max(1, ANSWER_BYTES // (units * (BODY_BYTES + RECORD_OVERHEAD)))
+    paths = [f"/{first}/{min(each, count - first)}" for first in range(0, count, each)]
+    connections = Connections(url, timeout_s=60)
+    start()
+    times = []
+    for _ in range(2):
+        begin = time.perf_counter()
+        following = connections.ask(paths[0], {}, "*/*")
+        for path in [*paths[1:], None]:
+            asked = following
+            if path is not None:
+                following = connections.ask(path, {}, "*/*")
+            asked.answer()
+        times.append(time.perf_counter() - begin)
+    return times
 
 
 def _append(address: str, topics: int, queues: int, number: int, batches: int, start: Start) -> tuple[float, float]:
@@ -185,6 +235,7 @@ def _starts(costs: dict[int, Cost]) -> Plot:
 _KEYS = (
     *(f"queues_{count}_{figure}" for count in _SHOWN for figure in _FIGURES),
     _FILES,
+    *(key for figure in _CALLS for key in (_CALLS[figure], _OVER_CALLS[figure])),
     *(f"queues_ratio_{figure}" for figure in _FIGURES),
 )
 BENCHMARKS = (Benchmark("queues", _KEYS, _measure, "sync"),)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from tidemark.format import batch_consume_queue, consume_queue
-from tidemark.format.reading import ReadLimits, choose, plan_reads, visible_run
+from tidemark.format.reading import ReadLimits, choose, choose_units, find_end, plan_reads, visible_run
 
 BLANK = consume_queue.PRE_BLANK_SIZE
 
@@ -60,6 +60,43 @@ def test_units_are_visible_while_they_ascend_below_the_limit(
             break
         end, before = number + 1, unit.start
     assert visible_run(encoded(units, batch=batch), least=least, limit=limit) == (end, before, stopped)
+
+
+@given(units=UNITS, batch=st.booleans(), limit=st.integers(0, 50))
+def test_the_end_is_after_the_last_unit_before_an_invisible_one(units: list[Unit], batch: bool, limit: int) -> None:
+    """The order of the records does not count."""
+    is_visible = [
+        unit.start >= 0
+        and unit.size > 0
+        and unit.start + unit.size <= limit
+        and (not batch or (unit.base_offset >= 0 and unit.messages > 0))
+        for unit in units
+    ]
+    blank = [unit.size == BLANK for unit in units]
+    stopped = next((n for n in range(len(units)) if not blank[n] and not is_visible[n]), len(units))
+    end = max((n + 1 for n in range(stopped) if not blank[n]), default=0)
+    assert find_end(encoded(units, batch=batch), limit=limit) == (end, stopped)
+
+
+@given(units=UNITS, most_messages=st.integers(0, 12), most_bytes=st.integers(-3, 40), is_first=st.booleans())
+def test_units_of_a_simple_queue_are_chosen_like_other_units(
+    units: list[Unit], most_messages: int, most_bytes: int, is_first: bool
+) -> None:
+    """One loop over the units has the result of `choose` for their columns."""
+    found = encoded(units, batch=False)
+    chosen = choose_units(found, 7, most_messages=most_messages, most_bytes=most_bytes, is_first=is_first)
+    expected = choose(
+        found["message_size"].astype(np.int64),
+        np.ones(len(units), np.int64),
+        found["message_size"] != BLANK,
+        ReadLimits(most_messages, most_bytes, is_first, True, True),
+    )
+    numbers = np.arange(len(units))[[] if expected.numbers is None else expected.numbers]
+    assert chosen.numbers.tolist() == (7 + numbers).tolist()
+    assert chosen.physical_offsets.tolist() == found["physical_offset"][numbers].tolist()
+    assert chosen.sizes.tolist() == found["message_size"][numbers].tolist()
+    assert len(chosen.numbers) == expected.messages
+    assert chosen[3:] == (expected.examined, expected.size, expected.is_full)
 
 
 @given(

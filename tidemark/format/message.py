@@ -131,13 +131,14 @@ def check_numbers(
     *,
     may_restart: bool,
     fault: int,
-) -> None:
-    """Give *fault* to each valid record whose queue offset is not its unit's.
+) -> int:
+    """Give *fault* to each valid record whose queue offset is not its unit's; return the number of invalid records.
 
     may_restart: accept 0 anywhere, as a broker does when a queue's numbering restarts.
     """
     queue_offsets = np.ascontiguousarray(queue_offsets)
-    kernel.check_numbers(buffer, places, rows, queue_offsets, _QUEUE_OFFSET_AT, may_restart, fault)
+    faults: int = kernel.check_numbers(buffer, places, rows, queue_offsets, _QUEUE_OFFSET_AT, may_restart, fault)
+    return faults
 
 
 def unwrap_records(

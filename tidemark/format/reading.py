@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from typing import NamedTuple
 
 import numpy as np
@@ -32,6 +31,16 @@ def visible_run(units: NDArray[np.void], *, least: int, limit: int) -> VisibleRu
     least, limit  physical offsets; *least*: of the record before the units. Pre-blank units are skipped
     """
     return VisibleRun(*kernel.count_visible(np.frombuffer(units, np.uint8), units.dtype.itemsize, least, limit))
+
+
+def find_end(units: NDArray[np.void], *, limit: int) -> tuple[int, int]:
+    """Return the number after the last unit before the first invisible one, and the number of that one.
+
+    Visible are units of records that end at or below *limit*, in any order. Pre-blank units are skipped; the first
+    number is 0 if all are.
+    """
+    end, stopped = kernel.find_end(np.frombuffer(units, np.uint8), units.dtype.itemsize, limit)
+    return end, stopped
 
 
 class ReadLimits(NamedTuple):
@@ -72,11 +81,64 @@ def choose(sizes: IntArray, wanted: IntArray, is_candidate: NDArray[np.bool_], l
     return ReadChoice(numbers, examined, size, messages, bool(is_full))
 
 
+class ChosenUnits(NamedTuple):
+    """Units of a simple queue to read. size: bytes of their records; examined, is_full: as in ReadChoice."""
+
+    numbers: IntArray
+    physical_offsets: IntArray
+    sizes: IntArray
+    examined: int
+    size: int
+    is_full: bool
+
+
+def choose_units(
+    units: NDArray[np.void], number: int, *, most_messages: int, most_bytes: int, is_first: bool
+) -> ChosenUnits:
+    """Choose as many *units* of a simple queue, from unit *number* on, as the limits allow; pre-blank ones are skipped.
+
+    is_first: nothing was read yet, so one record is accepted regardless of its size
+    """
+    columns = np.empty((3, len(units)), np.int64)
+    numbers, offsets, sizes = columns
+    count, examined, size, is_full = kernel.choose_units(
+        np.frombuffer(units, np.uint8),
+        units.dtype.itemsize,
+        number,
+        most_messages,
+        most_bytes,
+        is_first,
+        numbers,
+        offsets,
+        sizes,
+    )
+    return ChosenUnits(numbers[:count], offsets[:count], sizes[:count], examined, size, bool(is_full))
+
+
+class ReadRun(NamedTuple):
+    """Records to read together: their numbers start ≤ n < stop.
+
+    physical_offset, span  where to read in the log, and how many bytes, gaps included
+    place, size            where the records are when all are stored consecutively, and their bytes
+    """
+
+    start: int
+    stop: int
+    physical_offset: int
+    span: int
+    place: int
+    size: int
+
+    @property
+    def records(self) -> slice:
+        return slice(self.start, self.stop)
+
+
 class ReadPlan(NamedTuple):
     """Plan of reads. places: start of each record when they are stored consecutively; size: total bytes."""
 
     places: IntArray
-    runs: list[slice]  # records to read together
+    runs: list[ReadRun]
     size: int
 
 
@@ -89,9 +151,8 @@ def plan_reads(
     gap            read over gaps of at most this many bytes
     most_together  most bytes of a read with gaps; a read without gaps is not limited
     """
-    places, ends = np.empty(len(sizes), np.int64), np.empty(len(sizes), np.int64)
-    count, size = kernel.plan_reads(physical_offsets, sizes, file_size, gap, most_together, places, ends)
+    places, runs = np.empty(len(sizes), np.int64), np.empty((len(sizes), len(ReadRun._fields)), np.int64)
+    count, size = kernel.plan_reads(physical_offsets, sizes, file_size, gap, most_together, places, runs)
     if count < 0:
         return None
-    edges = [0, *ends[:count].tolist()]
-    return ReadPlan(places, list(itertools.starmap(slice, itertools.pairwise(edges))), int(size))
+    return ReadPlan(places, list(map(ReadRun._make, runs[:count].tolist())), int(size))

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 from numpy.typing import NDArray
 
 from tidemark.format.consume_queue_ext import UNIT, UNIT_SIZE, is_unit
 from tidemark.format.tags import EXT_ADDRESS_LIMIT
-from tidemark.read.file_run import FileRun
+from tidemark.read.file_run import FileRun, StrPath
 
 _SIGN_BIT = np.int64((1 << 63) - 1)  # an address is the offset with the sign bit set
 
@@ -19,7 +17,7 @@ IntArray = NDArray[np.int64]
 class ExtReader:
     """Reader of one queue's extension. Thread-safe."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: StrPath) -> None:
         self._folder = folder
         self._files: FileRun | None = None  # opened at the first address: few queues have an extension
 

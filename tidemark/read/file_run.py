@@ -9,16 +9,17 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import NamedTuple
 
 from tidemark.errors import CorruptStoreError, StoreContradictionError
 from tidemark.format.dispatch_request import U8Array
 from tidemark.read.cached import pread, pread_into
+from tidemark.read.look import is_there, note_there
 from tidemark.store.mapped_file_queue import NAME_LENGTH, file_name
 from tidemark.store.open_file import OpenFile
+
+StrPath = str | os.PathLike[str]
 
 
 class Listing(NamedTuple):
@@ -31,6 +32,13 @@ class Listing(NamedTuple):
     def end(self) -> int:
         """End of the last file; 0 without files."""
         return self.starts[-1] + self.file_size if self.starts else 0
+
+
+class _Ends(NamedTuple):
+    """Paths of a run's first file, and of the file that may follow its last one: one in each folder."""
+
+    first: str
+    behind: list[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,15 +64,20 @@ class FileRange:
 
 
 class FileRun:
-    """Files of one or more folders as one address space (format.md §1), read-only. Thread-safe."""
+    """Files of one or more folders as one address space (format.md §1), read-only. Thread-safe.
 
-    def __init__(self, *folders: Path) -> None:
-        self.folders = folders
-        self._places: dict[int, Path] = {}  # start → path
+    is_lazy  read the folders at the first use instead of now
+    """
+
+    def __init__(self, *folders: StrPath, is_lazy: bool = False) -> None:
+        self._names = [os.fspath(folder) for folder in folders]  # a Path would be converted at each use
+        self._places: dict[int, str] = {}  # start → path
         self._listing = Listing()
-        self._ends: tuple[str, list[str]] = ("", [])  # the first file, and the possible paths of the next one
+        self._ends: _Ends | None = None  # of the listing; made at the second use of it
         self._open: dict[int, OpenFile] = {}
-        self.refresh()
+        self._is_listed = False
+        if not is_lazy:
+            self.refresh()
 
     # -- the files ------------------------------------------------------------------------------------------------
 
@@ -73,44 +86,51 @@ class FileRun:
 
         Raises StoreContradictionError if files differ in size, CorruptStoreError if they do not form a run.
         """
-        found = sorted(entry for folder in self.folders for entry in _files_of(folder))
+        found: list[tuple[int, int, str]] = []
+        for folder in self._names:
+            found += _files_of(folder)
+        found.sort()
         if found and found[-1][1] == 0:  # being created
             found.pop()
         self._places = {start: path for start, _, path in found}
-        self._listing = Listing(tuple(start for start, *_ in found), found[0][1] if found else 0)
+        self._listing = Listing(tuple([start for start, _, _ in found]), found[0][1] if found else 0)
         for start, size, path in found:
             self._require_fit(start, size, path)
-        if found:
-            behind = file_name(self._listing.end)
-            self._ends = (str(found[0][2]), [os.path.join(folder, behind) for folder in self.folders])
-        for gone in self._open.keys() - set(self._listing.starts):
+        self._ends = None
+        for gone in self._open.keys() - set(self._listing.starts) if self._open else ():
             self._open.pop(gone, None)
+        self._is_listed = True
         return self._listing
 
-    def _require_fit(self, start: int, size: int, path: Path) -> None:
+    def _require_fit(self, start: int, size: int, path: str) -> None:
         if size != self._listing.file_size:
             raise StoreContradictionError(
-                f"{path} has {size} bytes, the other files {self._listing.file_size}", path=str(path), size=size
+                f"{path} has {size} bytes, the other files {self._listing.file_size}", path=path, size=size
             )
         if size == 0:
-            raise CorruptStoreError(f"{path} is empty, but other files follow it", path=str(path))
+            raise CorruptStoreError(f"{path} is empty, but other files follow it", path=path)
         if start % size:
-            raise CorruptStoreError(f"{path} does not start at a multiple of its size", path=str(path))
+            raise CorruptStoreError(f"{path} does not start at a multiple of its size", path=path)
         if path != self._places[start]:
-            raise CorruptStoreError(f"{path} also exists in another folder", path=str(path))
+            raise CorruptStoreError(f"{path} also exists in another folder", path=path)
 
     def listing(self) -> Listing:
         """Return the current files. Costs one system call, and one per folder, if the run has not changed."""
         listing = self._listing
         if not listing.starts:
             return self.refresh()
-        first, behind = self._ends
+        first, behind = self._ends or self._find_ends(listing)
         if not os.access(first, os.F_OK):
             return self.refresh()
         for path in behind:
             if os.access(path, os.F_OK):
                 return self.refresh()
         return listing
+
+    def _find_ends(self, listing: Listing) -> _Ends:
+        behind = file_name(listing.end)
+        self._ends = _Ends(self._path(listing.starts[0]), [os.path.join(folder, behind) for folder in self._names])
+        return self._ends
 
     def close_deleted(self) -> None:
         """Close deleted files; until then the disk does not free their space."""
@@ -120,29 +140,30 @@ class FileRun:
     @property
     def known(self) -> Listing:
         """The files as last seen."""
-        return self._listing
+        return self._listing if self._is_listed else self.refresh()
 
-    def _path(self, start: int) -> Path:
+    def _path(self, start: int) -> str:
         """Return the file's path: as last seen, otherwise its current or expected one."""
         seen = self._places.get(start)
         if seen is not None:
             return seen
-        *others, last = (folder / file_name(start) for folder in self.folders)
-        return next((path for path in others if path.exists()), last)
+        *others, last = (os.path.join(folder, file_name(start)) for folder in self._names)
+        return next((path for path in others if os.path.exists(path)), last)
 
     def _opened(self, start: int) -> OpenFile:
         """Open the file, or reuse its descriptor. Raises FileNotFoundError if it was deleted."""
         found = self._open.get(start)
-        if found is None or found.is_deleted:
+        if found is None or not is_there(found):
             self._open.pop(start, None)
-            found = self._open[start] = OpenFile(os.open(self._path(start), os.O_RDONLY | os.O_CLOEXEC))
+            found = note_there(OpenFile(os.open(self._path(start), os.O_RDONLY | os.O_CLOEXEC)))
+            self._open[start] = found
         return found
 
     # -- reading --------------------------------------------------------------------------------------------------
 
     def read(self, offset: int, length: int) -> bytes:
         """Read at most *length* bytes of one file from *offset*, ending at the file's end; b"" if there is no file."""
-        size = self._listing.file_size
+        size = self.known.file_size
         if size == 0 or length <= 0:
             return b""
         start = offset - offset % size
@@ -154,7 +175,7 @@ class FileRun:
 
     def range(self, offset: int, length: int) -> FileRange | None:
         """Return a range of one file without reading it; None if the file does not exist, or is shorter."""
-        size = self._listing.file_size
+        size = self.known.file_size
         if size == 0 or offset % size + length > size:
             return None
         start = offset - offset % size
@@ -165,7 +186,7 @@ class FileRun:
 
     def read_into(self, offset: int, buffer: U8Array) -> bool:
         """Fill *buffer* with bytes of one file from *offset*. Return False if they do not all exist."""
-        size = self._listing.file_size
+        size = self.known.file_size
         if size == 0 or offset % size + len(buffer) > size:
             return False
         start = offset - offset % size
@@ -182,16 +203,19 @@ class FileRun:
         return True
 
 
-def _files_of(folder: Path) -> Iterator[tuple[int, int, Path]]:
-    """Yield (start, size, path) of each file whose name fits, in any order.
+def _files_of(folder: str) -> list[tuple[int, int, str]]:
+    """Return (start, size, path) of each file whose name fits, in any order.
 
     Only files that are deleted meanwhile are left out.
     """
+    found: list[tuple[int, int, str]] = []
     try:
-        with os.scandir(folder) as entries:
-            for entry in entries:
-                if entry.name.isdigit() and len(entry.name) == NAME_LENGTH:
-                    with contextlib.suppress(FileNotFoundError):
-                        yield int(entry.name), entry.stat().st_size, Path(entry.path)
+        names = os.listdir(folder)
     except FileNotFoundError:
-        return
+        return found
+    for name in names:
+        if len(name) == NAME_LENGTH and name.isdigit():
+            path = os.path.join(folder, name)
+            with contextlib.suppress(FileNotFoundError):
+                found.append((int(name), os.stat(path).st_size, path))
+    return found

@@ -9,16 +9,17 @@ from __future__ import annotations
 import enum
 import sys
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tidemark.format import consume_queue
 from tidemark.format.message import MessageArray
-from tidemark.format.reading import ReadChoice, ReadLimits, choose
+from tidemark.format.reading import ReadChoice, ReadLimits, choose, choose_units
 from tidemark.read.cached import NotCachedError, is_cached_only
 from tidemark.read.file_run import FileRun
-from tidemark.read.queue_reader import QueueBounds, QueueReader
+from tidemark.read.queue_reader import QueueBounds, QueueReader, ones
 from tidemark.read.records import (
     QUEUE_FILE_MISSING,
     QUEUE_GAP,
@@ -29,9 +30,10 @@ from tidemark.read.records import (
     unchecked_records,
 )
 from tidemark.read.tag_filter import TagFilter
-from tidemark.read.unit_run import UnitArray
+from tidemark.read.unit_run import UnitArray, part_of
 
 _UNITS_AT_ONCE = 4096
+_READ_AHEAD = 256  # units of the first read, from whose first unit the number of units to read is estimated
 _MARGIN, _FEW = 8, 16  # sizes vary: read an eighth more units, plus a few
 
 
@@ -49,8 +51,7 @@ class PullStatus(enum.Enum):
     NO_MESSAGE_IN_QUEUE = "NO_MESSAGE_IN_QUEUE"
 
 
-@dataclass(frozen=True)
-class PullRequest:
+class PullRequest(NamedTuple):
     """Parameters of a pull. max_bytes counts stored records; the first one is returned regardless of its size."""
 
     offset: int
@@ -111,6 +112,13 @@ def pull(queue: QueueReader, log: FileRun, bounds: QueueBounds, request: PullReq
     return _PullRun(queue, log, bounds, request).run()
 
 
+class Places(NamedTuple):
+    """Places of records in the log: their physical offsets, ascending, and their sizes in bytes."""
+
+    physical_offsets: NDArray[np.int64]
+    sizes: NDArray[np.int64]
+
+
 class _PullRun:
     """One pull: reads runs of units until the request is satisfied or the queue ends."""
 
@@ -121,6 +129,7 @@ class _PullRun:
         self._scanned = 0
         self._unit_end = 0  # end of the examined units of a batch queue, as queue offset
         self._is_full = False
+        self._ahead: tuple[int, UnitArray] | None = None  # number of a unit, and units from there already read
         self._is_trimmed = False  # within an inner batch: next_offset follows from the last message
         self.result = PullResult(PullStatus.NO_MATCHED_MESSAGE, request.offset, bounds)
 
@@ -153,8 +162,10 @@ class _PullRun:
             return max(_UNITS_AT_ONCE, left)
         if min(left, self.result.bounds.units.end - number) <= _FEW:  # reading one of them first would cost more
             return min(left, _FEW)
-        unit = self._queue.run.read_visible(number, 1)
-        size = int(unit["message_size"][0]) if len(unit) else 0
+        ahead = min(left, self.result.bounds.units.end - number, _READ_AHEAD)
+        units = self._queue.run.read_visible(number, ahead)
+        self._ahead = number, units
+        size = int(units["message_size"][0]) if len(units) else 0
         if not 0 < size < consume_queue.PRE_BLANK_SIZE:
             return min(left, _UNITS_AT_ONCE)
         fitting = (self._request.max_bytes - self.result.stored_bytes) // size
@@ -162,9 +173,11 @@ class _PullRun:
 
     def _take(self, number: int, count: int) -> int:
         """Examine *count* units from *number* and return the number of the first unit not examined."""
-        units = self._queue.run.read_visible(number, count)
+        units = self._units(number, count)
         if not len(units):
             return self._step_over(number)
+        if not self._queue.is_batch and self._request.tags is None:
+            return self._take_simple(number, units)
         firsts, counts = self._places_of(number, units)
         repeated, gaps = self._breaks(firsts, counts)
         wanted = counts
@@ -176,7 +189,9 @@ class _PullRun:
         if choice.numbers is not None:
             self._require_thread(choice.messages)
             self.result.stored_bytes += choice.size
-            self._read(units[choice.numbers], firsts[choice.numbers], counts[choice.numbers], choice.messages)
+            chosen = units[choice.numbers]
+            places = Places(chosen["physical_offset"].astype(np.int64), chosen["message_size"].astype(np.int64))
+            self._read(places, firsts[choice.numbers], counts[choice.numbers], choice.messages)
         self.result.skipped += [gap for at, gap in gaps if at < examined]
         if examined and self._queue.is_batch:
             self._unit_end = max(self._unit_end, int((firsts + counts)[:examined].max()))
@@ -187,6 +202,31 @@ class _PullRun:
         if self._request.tags is not None and self._scanned >= self._request.max_scanned_units:
             self._is_full = True
         return number + examined
+
+    def _take_simple(self, number: int, units: UnitArray) -> int:
+        """Do what `_take` does, by one loop: *units* are of a simple queue, and there is no tag."""
+        request, result = self._request, self.result
+        chosen = choose_units(
+            units,
+            number,
+            most_messages=request.max_messages - result.message_count,
+            most_bytes=request.max_bytes - result.stored_bytes,
+            is_first=not result.message_count,
+        )
+        self._is_full |= chosen.is_full
+        if count := len(chosen.numbers):
+            self._require_thread(count)
+            result.stored_bytes += chosen.size
+            self._read(Places(chosen.physical_offsets, chosen.sizes), chosen.numbers, ones(count), count)
+        end = number + chosen.examined
+        if chosen.examined and not self._is_trimmed:
+            result.next_offset = min(max(end, result.next_offset), result.bounds.max_offset)
+        return end
+
+    def _units(self, number: int, count: int) -> UnitArray:
+        ahead, self._ahead = self._ahead, None
+        units = None if ahead is None else part_of(ahead, number, count)
+        return self._queue.run.read_visible(number, count) if units is None else units
 
     def _places_of(self, number: int, units: UnitArray) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return the first queue offset and the message count of each of *units*.
@@ -264,15 +304,14 @@ class _PullRun:
         candidates = self._is_candidate(units)
         return choose(sizes, wanted, candidates if left_out is None else candidates & ~left_out, limits)
 
-    def _read(self, units: UnitArray, firsts: NDArray[np.int64], counts: NDArray[np.int64], messages: int) -> None:
-        """Read the records of *units*. messages: the number of wanted messages in all of them."""
-        if self._request.unchecked and self._add_unchecked(units, messages):
+    def _read(self, places: Places, firsts: NDArray[np.int64], counts: NDArray[np.int64], messages: int) -> None:
+        """Read the records at *places*. messages: the number of wanted messages in all of them."""
+        if self._request.unchecked and self._add_unchecked(places, messages):
             return
         as_stored = self._request.whole_records and (self._request.tags is None or self._request.tags_by_hash)
         records = read_records(
             self._log,
-            units["physical_offset"].astype(np.int64),
-            units["message_size"].astype(np.int64),
+            *places,
             topic=self._queue.record_topic,
             queue_id=self._queue.queue_id,
             numbers=self._queue.numbers_to_check(firsts),
@@ -284,11 +323,9 @@ class _PullRun:
         else:
             self._add_messages(records, firsts)
 
-    def _add_unchecked(self, units: UnitArray, messages: int) -> bool:
-        """Add the records of *units* without a check. Return False if some of them must be checked."""
-        pieces = unchecked_records(
-            self._log, units["physical_offset"].astype(np.int64), units["message_size"].astype(np.int64)
-        )
+    def _add_unchecked(self, places: Places, messages: int) -> bool:
+        """Add the records at *places* without a check. Return False if some of them must be checked."""
+        pieces = unchecked_records(self._log, *places)
         if pieces is None:
             return False
         self.result.message_count += messages

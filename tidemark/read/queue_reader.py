@@ -6,7 +6,6 @@ In a ConsumeQueue unit n is queue offset n. In a BatchConsumeQueue a unit holds 
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -15,7 +14,7 @@ from numpy.typing import NDArray
 from tidemark.format.message import MessageArray
 from tidemark.format.topic_name import LIGHT_QUEUE_PREFIX
 from tidemark.read.ext_reader import ExtReader
-from tidemark.read.file_run import FileRun
+from tidemark.read.file_run import FileRun, StrPath
 from tidemark.read.records import ABSENT_FAULTS, REMOVED_FAULT, Numbers, read_records
 from tidemark.read.unit_run import UnitArray, UnitRun, VisibleUnits
 from tidemark.read.watermark import Watermark
@@ -53,12 +52,12 @@ class QueueReader:
 
     def __init__(
         self,
-        folder: Path,
+        folder: StrPath,
         *,
         topic: str,
         queue_id: int,
         batch: bool,
-        ext: Path | None = None,
+        ext: StrPath | None = None,
         log: FileRun | None = None,
         attached_log: FileRun | None = None,
     ) -> None:
@@ -210,6 +209,9 @@ class QueueReader:
 
     def message_counts(self, units: UnitArray) -> NDArray[np.int64]:
         """Return the number of messages of each of *units*."""
-        if self.is_batch:
-            return units["batch_size"].astype(np.int64)
-        return _ONES[: len(units)] if len(units) <= len(_ONES) else np.ones(len(units), np.int64)
+        return units["batch_size"].astype(np.int64) if self.is_batch else ones(len(units))
+
+
+def ones(count: int) -> NDArray[np.int64]:
+    """Return *count* ones, which must not be changed: the message counts of a simple queue's units."""
+    return _ONES[:count] if count <= len(_ONES) else np.ones(count, np.int64)

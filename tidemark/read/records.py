@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tidemark.format import message
 from tidemark.format.dispatch_request import Fault, RequestArray, U8Array
 from tidemark.format.message import MessageArray
-from tidemark.format.reading import ReadPlan, plan_reads
+from tidemark.format.reading import ReadPlan, ReadRun, plan_reads
 from tidemark.read.buffers import POOL
 from tidemark.read.file_run import FileRange, FileRun
 
@@ -172,8 +172,7 @@ def _copied(log: FileRun, physical_offsets: IntArray, sizes: IntArray) -> Stored
         return None
     buffer = POOL.lend(plan.size)
     for run in plan.runs:
-        at, end = int(plan.places[run.start]), int(plan.places[run.stop - 1] + sizes[run.stop - 1])
-        if not _read_run(log, physical_offsets[run], sizes[run], buffer[at:end]):
+        if not _read_run(log, run, physical_offsets, sizes, buffer[run.place : run.place + run.size]):
             return None
     return [buffer.data]
 
@@ -191,11 +190,11 @@ def _read_once(
 ) -> Records:
     places = plan.places
     buffer = POOL.lend(plan.size)
-    missing: list[slice] = []
+    missing: list[ReadRun] = []
     for run in plan.runs:
-        at, end = int(places[run.start]), int(places[run.stop - 1] + sizes[run.stop - 1])
-        if not _read_run(log, physical_offsets[run], sizes[run], buffer[at:end]):
-            buffer[at:end] = 0
+        target = buffer[run.place : run.place + run.size]
+        if not _read_run(log, run, physical_offsets, sizes, target):
+            target[:] = 0
             missing.append(run)
     rows = message.check_records(
         buffer,
@@ -207,26 +206,34 @@ def _read_once(
         with_fields=with_fields,
         new_buffer=POOL.lend,
     )
-    if numbers is not None:
-        message.check_numbers(
-            buffer, places, rows, numbers.queue_offsets, may_restart=numbers.may_restart, fault=_OTHER_NUMBER_FAULT
+    if numbers is None:
+        has_faults = bool(rows["fault"].any())
+    else:
+        has_faults = (
+            message.check_numbers(
+                buffer, places, rows, numbers.queue_offsets, may_restart=numbers.may_restart, fault=_OTHER_NUMBER_FAULT
+            )
+            > 0
         )
     for run in missing:
-        rows["fault"][run] = REMOVED_FAULT
-    return Records(buffer, places, rows, is_sound=not rows["fault"].any())
+        rows["fault"][run.records] = REMOVED_FAULT
+    return Records(buffer, places, rows, is_sound=not has_faults and not missing)
 
 
-def _read_run(log: FileRun, offsets: IntArray, sizes: IntArray, target: U8Array) -> bool:
-    """Fill *target* with the records consecutively; the bytes between them are only read into the scratch buffer."""
-    first, span = int(offsets[0]), int(offsets[-1] + sizes[-1] - offsets[0])
-    if span == len(target):
-        return log.read_into(first, target)
+def _read_run(log: FileRun, run: ReadRun, offsets: IntArray, sizes: IntArray, target: U8Array) -> bool:
+    """Fill *target* with the records consecutively; the bytes between them are only read into the scratch buffer.
+
+    offsets, sizes: of all records, of which *run* has some
+    """
+    if run.span == run.size:
+        return log.read_into(run.physical_offset, target)
     scratch: U8Array | None = getattr(_thread, "scratch", None)
     if scratch is None:
         scratch = _thread.scratch = np.empty(_SCRATCH_BYTES, np.uint8)
-    if not log.read_into(first, scratch[:span]):
+    if not log.read_into(run.physical_offset, scratch[: run.span]):
         return False
-    message.copy_records(scratch, first, offsets, sizes, target, 0)
+    chosen = run.records
+    message.copy_records(scratch, run.physical_offset, offsets[chosen], sizes[chosen], target, 0)
     return True
 
 

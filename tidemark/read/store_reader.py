@@ -7,8 +7,9 @@ import threading
 import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
-from tidemark.errors import QueueIllegalError, TopicNotFoundError
+from tidemark.errors import CorruptStoreError, QueueIllegalError, TopicNotFoundError
 from tidemark.format.topic_name import is_topic_name
 from tidemark.read.file_run import FileRun
 from tidemark.read.queue_reader import QueueBounds, QueueReader
@@ -16,7 +17,14 @@ from tidemark.read.watermark import AttachedWatermarkReader, OnRegressed, Waterm
 from tidemark.store.log_folders import LogFolders
 from tidemark.store.originals.tombstones import Tombstone, TombstonesFile
 from tidemark.store.originals.topics import TopicConfig, TopicsFile
-from tidemark.store.paths import StorePaths
+from tidemark.store.paths import StorePaths, queue_folder
+
+
+class Catalog(NamedTuple):
+    """The topics of topics.json by name, and the deleted topics, at one moment."""
+
+    topics: Mapping[str, TopicConfig]
+    tombstones: Mapping[str, Tombstone]
 
 
 class StoreReader:
@@ -37,6 +45,10 @@ class StoreReader:
         on_regressed: OnRegressed | None = None,
     ) -> None:
         self.paths = StorePaths(root, log_folders, state)
+        self._root, self._batch_root, self._ext_root = (  # as text: a Path takes longer than the opening of a queue
+            os.fspath(root)
+            for root in (self.paths.consume_queue, self.paths.batch_consume_queue, self.paths.consume_queue_ext)
+        )
         self.log = FileRun(*self.paths.log_folders.all)
         self.watermarks = (
             AttachedWatermarkReader(self.paths, self.log) if self.paths.is_attached else WatermarkReader(self.paths)
@@ -84,9 +96,24 @@ class StoreReader:
 
     # -- topics ---------------------------------------------------------------------------------------------------
     #
-    # Deletion and creation are effective as soon as the writer has answered, so both files are checked at each call.
-    # topics.json is read first. The writer saves a tombstone before it removes the topic, so the tombstones are never
-    # older than the topics with which they are used.
+    # Deletion and creation are effective as soon as the writer has answered, so both files are checked at each call, or
+    # once per request with a `Catalog`. topics.json is read first. The writer saves a tombstone before it removes the
+    # topic, so the tombstones are never older than the topics with which they are used.
+
+    def catalog(self) -> Catalog | None:
+        """Return the current topics and tombstones, for a request that reads many queues.
+
+        None if a file cannot be read: the request then reads it for each queue, and reports the error.
+        """
+        try:
+            topics = self._configured()
+            return Catalog(topics, self._tombstones.current())
+        except (CorruptStoreError, OSError):
+            return None
+
+    def is_current(self, catalog: Catalog) -> bool:
+        """Return True if no topic was deleted since *catalog* was read."""
+        return self._tombstones.current() is catalog.tombstones
 
     def topics(self) -> dict[str, TopicConfig]:
         """Return all topics by name: those of topics.json, and those that only have queue folders."""
@@ -97,9 +124,9 @@ class StoreReader:
                 topics[name] = self._topic_of_folders(name)
         return topics
 
-    def topic(self, name: str) -> TopicConfig:
-        """Return a topic. Raises TopicNotFoundError if it does not exist."""
-        found = self._configured().get(name)
+    def topic(self, name: str, catalog: Catalog | None = None) -> TopicConfig:
+        """Return a topic, as of *catalog* or now. Raises TopicNotFoundError if it does not exist."""
+        found = (self._configured() if catalog is None else catalog.topics).get(name)
         if found is not None:
             return found
         if is_topic_name(name) and name not in self._tombstones.current() and self._has_queue_folder(name):
@@ -125,9 +152,9 @@ class StoreReader:
         stone = self.tombstone(topic_name)
         return 0 if stone is None else stone.next_offset(queue_id)
 
-    def tombstone(self, topic_name: str) -> Tombstone | None:
+    def tombstone(self, topic_name: str, catalog: Catalog | None = None) -> Tombstone | None:
         """Return the tombstone of a deleted topic, even if it was created again; otherwise None."""
-        return self._tombstones.current().get(topic_name)
+        return (self._tombstones.current() if catalog is None else catalog.tombstones).get(topic_name)
 
     def _has_queue_folder(self, name: str) -> bool:
         return any(folder.isdecimal() for folder in _folders(self.paths.consume_queue / name))
@@ -153,9 +180,12 @@ class StoreReader:
 
     # -- queues ---------------------------------------------------------------------------------------------------
 
-    def queue(self, topic_name: str, queue_id: int) -> QueueReader:
-        """Return a queue. Raises TopicNotFoundError, or QueueIllegalError if the topic has no such queue."""
-        topic = self.topic(topic_name)
+    def queue(self, topic_name: str, queue_id: int, catalog: Catalog | None = None) -> QueueReader:
+        """Return a queue. Raises TopicNotFoundError, or QueueIllegalError if the topic has no such queue.
+
+        catalog: for the topic; default: the current one.
+        """
+        topic = self.topic(topic_name, catalog)
         found = self._configured_queues.get((topic_name, queue_id))
         if found is not None and found[0] is topic:
             return found[1]
@@ -170,12 +200,13 @@ class StoreReader:
         key = (topic.name, queue_id, topic.is_batch)
         found = self._queues.get(key)
         if found is None:
+            folder = queue_folder(topic.name, queue_id)
             found = self._queues[key] = QueueReader(
-                self.paths.queue(topic.name, queue_id, batch=topic.is_batch),
+                os.path.join(self._batch_root if topic.is_batch else self._root, folder),
                 topic=topic.name,
                 queue_id=queue_id,
                 batch=topic.is_batch,
-                ext=None if topic.is_batch else self.paths.queue_ext(topic.name, queue_id),
+                ext=None if topic.is_batch else os.path.join(self._ext_root, folder),
                 log=self.log,
                 attached_log=self.log if self.paths.is_attached else None,
             )

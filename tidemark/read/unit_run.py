@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -17,19 +16,24 @@ from numpy.typing import NDArray
 
 from tidemark.errors import OffsetTooSmallError
 from tidemark.format import batch_consume_queue, consume_queue
-from tidemark.format.reading import visible_run
+from tidemark.format.reading import find_end, visible_run
 from tidemark.read.cached import acquire
-from tidemark.read.file_run import FileRun
+from tidemark.read.file_run import FileRun, StrPath
+from tidemark.read.look import found_in_look, look_again, note_found
 from tidemark.read.watermark import Watermark
 from tidemark.store.halving import nearer_half
 
 _FIRST_LOOK = 128  # units of the first read to find a queue's new end; doubled while all are visible
 _MOST_UNITS = 65_536
-_HEAD = 128  # units of a file read at once to find their end; enough for short queues
+_HEAD_BYTES = 8192  # of a file, read at once to find the end of its units: two pages, enough for short queues
+_PROBED = 128  # units that are read at once when bisection has come so close to the end
 
 _NO_LIMIT = (1 << 63) - 1
 
 UnitArray = NDArray[np.void]
+_NONE: dict[bool, UnitArray] = {
+    batch: np.empty(0, module.UNIT) for batch, module in ((False, consume_queue), (True, batch_consume_queue))
+}
 IsStale = Callable[[int, UnitArray], bool]  # (number, unit): the log has no such record there
 IsTrue = Callable[[int, UnitArray], bool]  # (number, unit): it points at its own record
 
@@ -53,18 +57,20 @@ class UnitRun:
     """
 
     def __init__(
-        self, folder: Path, *, batch: bool, is_stale: IsStale | None = None, is_true: IsTrue | None = None
+        self, folder: StrPath, *, batch: bool, is_stale: IsStale | None = None, is_true: IsTrue | None = None
     ) -> None:
         self._is_stale = is_stale
         self._is_true = is_true
-        self._files = FileRun(folder)
+        self._files = FileRun(folder, is_lazy=True)
         self._unit = batch_consume_queue.UNIT if batch else consume_queue.UNIT
         self.unit_size = self._unit.itemsize  # bytes
+        self._none = _NONE[batch]
         self._is_live = batch_consume_queue.is_live if batch else consume_queue.is_live
         self._lock = threading.Lock()
         self._seen: tuple[int, int] = (-1, -1)  # term and watermark to which _end belongs
         self._end = 0
-        self._newest = (0, self.read(0, 0))  # number of a unit, and units from there that `visible` has just found
+        self._newest = (0, self._none)  # number of a unit, and units from there that `visible` has just found
+        self._head = (0, self._none)  # the newest file's first units, while `visible` searches its end; else none
         self._last_start = -1  # physical offset of the record of unit _end - 1
         self._log_min = -1  # log minimum to which _first belongs
         self._first = 0
@@ -96,10 +102,15 @@ class UnitRun:
 
     def read_visible(self, number: int, count: int) -> UnitArray:
         """Return like `read`: without a read if the last call of `visible` has found these units."""
-        first, units = self._newest
-        if first <= number and number + count <= first + len(units):
-            return units[number - first : number - first + count]
-        return self.read(number, count)
+        units = part_of(self._newest, number, count)
+        if units is None and (head := found_in_look(self)) is not None:
+            units = part_of(head, number, count)
+        return self.read(number, count) if units is None else units
+
+    def _read_near(self, number: int, count: int) -> UnitArray:
+        """Return like `read`: without a read if `visible` has read these units for its search."""
+        units = part_of(self._head, number, count)
+        return self.read(number, count) if units is None else units
 
     def unit(self, number: int) -> np.void:
         """Return one existing unit. Raises UnitsGoneError if it no longer exists."""
@@ -144,7 +155,8 @@ class UnitRun:
     def forget(self) -> None:
         """Make the next call of `visible` search the files again, even for the same watermark."""
         self._seen = (-1, -1)
-        self._newest = (0, self.read(0, 0))
+        self._newest = (0, self._none)
+        look_again()
 
     # -- bounds ---------------------------------------------------------------------------------------------------
 
@@ -175,14 +187,19 @@ class UnitRun:
                     self._log_min = log_min
             return VisibleUnits(min(self._first, self._end), self._end)
         finally:
+            self._head = 0, self._none
             self._lock.release()
 
     def _move_end(self, watermark: Watermark, seen: tuple[int, int], starts: tuple[int, ...]) -> None:
         limit = watermark.physical_offset
         is_new = seen[0] != self._seen[0] or seen[1] < self._seen[1] or not starts
         is_outside = bool(starts) and self._end < starts[0] // self.unit_size  # files that begin later
-        last_start, behind = self._around(self._end)
-        if is_new or is_outside or last_start != self._last_start:  # a new term, or other files than before
+        is_other = is_new or is_outside  # a new term, or other files than before
+        if not is_other:
+            last_start, behind = self._around(self._end)
+            is_other = last_start != self._last_start
+        if is_other:
+            self._read_head(starts)
             self._end = self._find_end(limit, starts)
             last_start, behind = self._around(self._end)
         begin = self._end
@@ -192,6 +209,18 @@ class UnitRun:
             self._last_start = self._start_of(self._end - 1)
         self._newest = begin, behind[: max(0, self._end - begin)].copy()  # the rest may be much larger
         self._seen = seen
+        first, head = self._head
+        if first < self._end:
+            note_found(self, (first, head[: self._end - first]))
+
+    def _read_head(self, starts: tuple[int, ...]) -> None:
+        """Keep the newest file's head for this search."""
+        first = starts[-1] // self.unit_size if starts else 0
+        self._head = first, self.read(first, self._head_units)
+
+    @property
+    def _head_units(self) -> int:
+        return min(_HEAD_BYTES // self.unit_size, self.units_a_file)
 
     def look(self) -> None:
         """Notice the first file of a queue that had none."""
@@ -201,7 +230,7 @@ class UnitRun:
         """Return the last unit that points at a record, visible or not, with its number; None if there is none."""
         starts = self._files.listing().starts
         end = self._without_stale(self._find_end(_NO_LIMIT, starts))
-        unit = self.read(end - 1, 1) if end > 0 else self.read(0, 0)
+        unit = self.read(end - 1, 1) if end > 0 else self._none
         return (end - 1, unit) if len(unit) and self.is_live(unit)[0] else None
 
     def end_below(self, physical_offset: int) -> int:
@@ -229,10 +258,10 @@ class UnitRun:
         """
         for start in reversed(starts):
             first = start // self.unit_size
-            low, high = min(first + _HEAD, first + self.units_a_file), first + self.units_a_file
+            low, high = first + self._head_units, first + self.units_a_file
             end, is_over = self._end_in(first, low, limit)
             if not is_over:
-                while high - low > _HEAD:
+                while high - low > _PROBED:
                     middle = first + nearer_half(low - first, high - first)
                     number, unit = self.at_or_after(middle, high)
                     if unit is not None and self._is_visible(unit, limit)[0]:
@@ -249,12 +278,11 @@ class UnitRun:
 
         Pre-blank units count as neither.
         """
-        units = self.read(low, high - low)
-        blank = units["message_size"] == consume_queue.PRE_BLANK_SIZE
-        wrong = np.flatnonzero(~(blank | self._is_visible(units, limit)))
-        stop = int(wrong[0]) if len(wrong) else len(units)
-        solid = np.flatnonzero(~blank[:stop])
-        return low + int(solid[-1]) + 1 if len(solid) else 0, stop < high - low
+        units = self._read_near(low, high - low)
+        if not len(units):
+            return 0, high > low
+        end, stopped = find_end(units, limit=limit)
+        return low + end if end else 0, stopped < high - low
 
     def at_or_after(self, number: int, end: int) -> tuple[int, UnitArray | None]:
         """Return the first existing unit at or after *number* that is not pre-blank, with its number.
@@ -263,13 +291,15 @@ class UnitRun:
         """
         count = 1
         while number < end:
-            units = self.read(number, min(count, end - number))
+            units = self._read_near(number, min(count, end - number))
             if not len(units):
                 behind = self._next_file(number)
                 if behind is None:
                     return number, None
                 number = behind
                 continue
+            if units["message_size"][0] != consume_queue.PRE_BLANK_SIZE:
+                return number, units[:1]
             solid = np.flatnonzero(units["message_size"] != consume_queue.PRE_BLANK_SIZE)
             if len(solid):
                 at = int(solid[0])
@@ -287,9 +317,9 @@ class UnitRun:
 
     def _around(self, end: int) -> tuple[int, UnitArray]:
         """Read once: return the physical offset of the record of unit end - 1, -1 if none, and the units after it."""
-        units = self.read(end - 1, 1 + _FIRST_LOOK) if end > 0 else self.read(0, 0)
+        units = self._read_near(end - 1, 1 + _FIRST_LOOK) if end > 0 else self._none
         if not len(units):  # *end* is the first unit, or the first one not expired
-            return -1, self.read(end, _FIRST_LOOK)
+            return -1, self._read_near(end, _FIRST_LOOK)
         return int(units["physical_offset"][0]), units[1:]
 
     def _grow(self, end: int, units: UnitArray, least: int, limit: int) -> tuple[int, int]:
@@ -320,7 +350,7 @@ class UnitRun:
 
         None if no valid unit follows: the queue ends here.
         """
-        if self._is_true is None or not units.tobytes().strip(b"\0") or self.is_live(units[:1])[0]:
+        if self._is_true is None or _is_zero(units) or self.is_live(units[:1])[0]:
             return None
         follows = self._is_visible(units, limit) & (units["physical_offset"] > least)
         at = int(follows.argmax())
@@ -333,12 +363,26 @@ class UnitRun:
         """
         end = high
         middle = low  # it is usually the first one
+        probed = (-1, -1)
         while low < high:
             number, unit = self.at_or_after(middle, end)
+            probed = middle, number
             if unit is None or unit["physical_offset"][0] >= physical_offset:
                 high = middle
             else:
                 low = number + 1
             middle = (low + high) // 2
-        number, _ = self.at_or_after(low, end)
+        number = probed[1] if probed[0] == low else self.at_or_after(low, end)[0]
         return min(number, end)
+
+
+def _is_zero(units: UnitArray) -> bool:
+    data = units.tobytes()
+    return data == bytes(len(data))
+
+
+def part_of(window: tuple[int, UnitArray], number: int, count: int) -> UnitArray | None:
+    """Return units [number, number + count) of *window*, (number of its first unit, units); None if it lacks some."""
+    first, units = window
+    at = number - first
+    return units[at : at + count] if at >= 0 and at + count <= len(units) else None

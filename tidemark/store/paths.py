@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,6 +14,13 @@ def require_outside(state: Path, root: Path) -> None:
     """Raise ValueError if *state* is inside *root*, the root of an attached store, which is never written."""
     if state.resolve().is_relative_to(root.resolve()):
         raise ValueError(f"the state folder {state} is inside the attached store {root}: choose a folder outside")
+
+
+def queue_folder(topic: str, queue_id: int) -> str:
+    """Return the folder of one queue below that of all queues. ValueError: the topic or queue id is invalid."""
+    if not is_topic_name(topic) or queue_id < 0:
+        raise ValueError(f"no folder for topic {topic!r} queue {queue_id}: the topic or queue id is invalid")
+    return os.path.join(topic, str(queue_id))
 
 
 @dataclass(frozen=True)
@@ -163,10 +171,8 @@ class StorePaths:
 
     def queue_ext(self, topic: str, queue_id: int) -> Path:
         """Return the folder of one ConsumeQueue's extension. Raises ValueError as `queue` does."""
-        return self.consume_queue_ext / self.queue(topic, queue_id, batch=False).relative_to(self.consume_queue)
+        return self.consume_queue_ext / queue_folder(topic, queue_id)
 
     def queue(self, topic: str, queue_id: int, *, batch: bool) -> Path:
-        """Return the folder of one queue's files. ValueError: the topic or queue id is invalid."""
-        if not is_topic_name(topic) or queue_id < 0:
-            raise ValueError(f"no folder for topic {topic!r} queue {queue_id}: the topic or queue id is invalid")
-        return (self.batch_consume_queue if batch else self.consume_queue) / topic / str(queue_id)
+        """Return the folder of one queue's files. Raises ValueError as `queue_folder` does."""
+        return (self.batch_consume_queue if batch else self.consume_queue) / queue_folder(topic, queue_id)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Self
 
 import pytest
 
@@ -16,25 +14,6 @@ from tidemark.store.mapped_file_queue import file_name
 SIZE = 64
 
 
-class Vanishing:
-    """A folder listing in which file 0 is removed between the listing and its stat."""
-
-    def __init__(self, entries: Any) -> None:
-        self._entries = list(entries)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        pass
-
-    def __iter__(self) -> Iterator[os.DirEntry[str]]:
-        for entry in self._entries:
-            if entry.name == file_name(0):
-                Path(entry.path).unlink()
-            yield entry
-
-
 def test_a_file_deleted_while_the_folder_is_listed_hides_no_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -42,8 +21,14 @@ def test_a_file_deleted_while_the_folder_is_listed_hides_no_other(
     for start in (0, 64, 128):
         (tmp_path / file_name(start)).write_bytes(b"%d" % start + bytes(SIZE - len(b"%d" % start)))
     run = FileRun(tmp_path)
-    scandir = os.scandir
-    monkeypatch.setattr(os, "scandir", lambda folder: Vanishing(scandir(folder)))
+    listdir = os.listdir
+
+    def listed_before_a_deletion(folder: str) -> list[str]:
+        names = listdir(folder)
+        (tmp_path / file_name(0)).unlink()
+        return names
+
+    monkeypatch.setattr(os, "listdir", listed_before_a_deletion)
     assert run.refresh() == Listing((64, 128), SIZE)
     assert run.read(128, 3) == b"128"
 
@@ -56,3 +41,12 @@ def test_an_empty_file_before_another_one_is_damage(tmp_path: Path) -> None:
         FileRun(tmp_path)
     (tmp_path / file_name(SIZE)).unlink()
     assert FileRun(tmp_path).known == Listing((), 0)
+
+
+def test_a_lazy_run_reads_its_folder_at_the_first_use(tmp_path: Path) -> None:
+    folder = tmp_path / "queue"
+    runs = [FileRun(folder, is_lazy=True) for _ in range(3)]
+    folder.mkdir()
+    (folder / file_name(0)).write_bytes(b"a" * SIZE)
+    expected = Listing((0,), SIZE)
+    assert [runs[0].known, runs[1].listing(), runs[2].read(0, 2)] == [expected, expected, b"aa"]

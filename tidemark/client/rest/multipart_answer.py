@@ -13,7 +13,7 @@ from tidemark.client.rest.connections import Answer
 from tidemark.errors import QueryUnreachableError
 
 _END_OF_HEAD = b"\r\n\r\n"
-_LONGEST_HEAD = 16 << 10
+_USUAL_HEAD, _LONGEST_HEAD = 1 << 10, 16 << 10
 _PROBLEM = "application/problem+json"
 
 
@@ -55,8 +55,11 @@ def _part(body: memoryview, at: int) -> tuple[Part | None, int]:
 
 def _headers(body: memoryview, at: int) -> tuple[Mapping[str, str] | None, int]:
     """Return a part's headers (None after the last part) and the start of its content. Raises ValueError."""
-    head = bytes(body[at : at + _LONGEST_HEAD])
+    head = bytes(body[at : at + _USUAL_HEAD])
     end = head.find(_END_OF_HEAD)
+    if end < 0:
+        head = bytes(body[at : at + _LONGEST_HEAD])
+        end = head.find(_END_OF_HEAD)
     boundary, _, lines = head[: max(end, 0)].decode("latin-1").removeprefix("\r\n").partition("\r\n")
     if end < 0:
         if head.endswith(b"--\r\n"):
@@ -64,7 +67,7 @@ def _headers(body: memoryview, at: int) -> tuple[Mapping[str, str] | None, int]:
         raise ValueError("the headers of a part have no end")
     if not boundary.startswith("--"):
         raise ValueError("a part does not begin with a boundary")
-    return dict(line.split(": ", 1) for line in lines.split("\r\n")), at + end + len(_END_OF_HEAD)
+    return dict([line.split(": ", 1) for line in lines.split("\r\n")]), at + end + len(_END_OF_HEAD)
 
 
 def _status(headers: Mapping[str, str], content: memoryview) -> int:

@@ -105,11 +105,16 @@ def check_numbers(buffer, places, rows, numbers, number_at, may_restart, fault):
 
     number_at    position of the queue offset in a record
     may_restart  accept 0, which a broker can append at the end of a queue
+    returns      the number of rows with a fault, of any kind
     """
+    faults = 0
     for i in range(rows.size):
         said = get_i8(buffer, places[i] + number_at)
         if rows[i].fault == 0 and said != numbers[i] and not (may_restart and said == 0):
             rows[i].fault = fault
+        if rows[i].fault != 0:
+            faults += 1
+    return faults
 
 
 @compiled

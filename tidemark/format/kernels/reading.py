@@ -49,6 +49,25 @@ def count_visible(units, unit_size, least, limit):  # type: ignore[no-untyped-de
 
 
 @compiled
+def find_end(units, unit_size, limit):  # type: ignore[no-untyped-def]
+    """Return the number after the last visible unit, 0 if there is none, and the number of the first invisible one.
+
+    As `count_visible`, but without a comparison of the records with each other.
+    """
+    end = 0
+    count = units.size // unit_size
+    for i in range(count):
+        at = i * unit_size
+        size = get_i4(units, at + UNIT_MESSAGE_SIZE)
+        if size == _BLANK:
+            continue
+        if not _is_live(units, at, unit_size) or get_i8(units, at + UNIT_PHYSICAL_OFFSET) + size > limit:
+            return end, i
+        end = i + 1
+    return end, count
+
+
+@compiled
 def choose(sizes, wanted, is_candidate, most_messages, most_bytes, is_first, is_whole, counts, kept):  # type: ignore[no-untyped-def]
     """Choose the units to read: as many candidates as the limits allow.
 
@@ -79,14 +98,52 @@ def choose(sizes, wanted, is_candidate, most_messages, most_bytes, is_first, is_
 
 
 @compiled
-def plan_reads(offsets, sizes, file_size, gap, most_together, places, ends):  # type: ignore[no-untyped-def]
+def choose_units(units, unit_size, number, most_messages, most_bytes, is_first, numbers, offsets, sizes):  # type: ignore[no-untyped-def]
+    """Choose the units to read of those of a simple queue, each with one message, as `choose` does.
+
+    units    uint8, whole units of *unit_size* bytes, the first of which is unit *number*
+    numbers, offsets, sizes  receive the number of each unit to read, its record's physical offset and its bytes
+    returns  (number of units to read, units examined, bytes to read, whether a limit was reached)
+    """
+    n, total, examined = 0, 0, 0
+    count = units.size // unit_size
+    for i in range(count):
+        at = i * unit_size
+        size = get_i4(units, at + UNIT_MESSAGE_SIZE)
+        if size == _BLANK:
+            continue
+        if (total + size > most_bytes or n >= most_messages) and not (is_first and n == 0):
+            return n, examined if n > 0 else i, total, True
+        numbers[n] = number + i
+        offsets[n] = get_i8(units, at + UNIT_PHYSICAL_OFFSET)
+        sizes[n] = size
+        n += 1
+        total += size
+        examined = i + 1
+    return n, count, total, False
+
+
+@compiled
+def _fill_run(run, offsets, sizes, places, first, stop):  # type: ignore[no-untyped-def]
+    last = stop - 1
+    run[0] = first
+    run[1] = stop
+    run[2] = offsets[first]
+    run[3] = offsets[last] + sizes[last] - offsets[first]
+    run[4] = places[first]
+    run[5] = places[last] + sizes[last] - places[first]
+
+
+@compiled
+def plan_reads(offsets, sizes, file_size, gap, most_together, places, runs):  # type: ignore[no-untyped-def]
     """Plan which records to read together: close to each other, in one file.
 
     offsets, sizes  physical offsets and bytes, in files of *file_size* (0: unknown)
     gap             read over gaps of at most this many bytes
     most_together   most bytes of a read with gaps; a read without gaps is not limited
     places          receives the start of each record when they are stored consecutively
-    ends            receives the number after the last record of each read
+    runs            receives for each read: the numbers of its first record and after its last one, its physical offset
+                    and bytes, gaps included, and the place and bytes of its records
     returns         (number of reads, bytes of all records); (-1, 0) if a record cannot be in any file
     """
     total = 0
@@ -107,14 +164,14 @@ def plan_reads(offsets, sizes, file_size, gap, most_together, places, ends):  # 
             behind = offsets[last] + sizes[last]
             last += 1
         if not has_gaps:
-            ends[n] = last
+            _fill_run(runs[n], offsets, sizes, places, first, last)
             n += 1
             first = last
         while first < last:
             stop = first + 1
             while stop < last and offsets[stop] + sizes[stop] <= offsets[first] + most_together:
                 stop += 1
-            ends[n] = stop
+            _fill_run(runs[n], offsets, sizes, places, first, stop)
             n += 1
             first = stop
     return n, total

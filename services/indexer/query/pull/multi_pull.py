@@ -11,6 +11,7 @@ from starlette.requests import Request
 
 from tidemark.errors import StoreError
 from tidemark.read.cached import FEW_BYTES, FEW_MESSAGES
+from tidemark.read.look import look_again, one_look
 from tidemark.read.unit_run import UnitsGoneError
 from tidemark.read.watermark import Watermark
 
@@ -77,9 +78,14 @@ class ManyQueues:
 
     def _look(self, pulls: _Numbered) -> list[PullBody]:
         """Return the parts of *pulls*, as many as fit into the answer."""
+        with one_look():
+            return self._parts_of(pulls)
+
+    def _parts_of(self, pulls: _Numbered) -> list[PullBody]:
         parts: list[PullBody] = []
         limits, room = self._limits, self._state.settings.query_max_body_bytes
-        now = StoreMoment(self._state.store.watermark(), self._state.store.log_min)
+        store = self._state.store
+        now = StoreMoment(store.watermark(), store.log_min, store.catalog())
         for number, pull in pulls:
             if limits.max_messages <= 0 or limits.max_bytes <= 0 or room <= 0:
                 self.looked_at = number
@@ -133,7 +139,8 @@ class ManyQueues:
         if now < self._not_before:
             return False
         self._grown = self._pulls  # if the next lines raise, all queues are read, and the read reports the error
-        seen = StoreMoment(watermark, self._state.store.log_min)
+        store = self._state.store
+        seen = StoreMoment(watermark, store.log_min, store.catalog())
         self._grown = [(number, pull) for number, pull in self._pulls if _has_grown(pull, seen)]
         took_s = time.monotonic() - now
         if took_s > _LONG_S:
@@ -144,6 +151,7 @@ class ManyQueues:
 def _looked(pull: QueuePull, now: StoreMoment) -> Pulled:
     with contextlib.suppress(UnitsGoneError):
         return pull.look(now)
+    look_again()
     return steady(pull.look)
 
 

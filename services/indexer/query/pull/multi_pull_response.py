@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import secrets
 from collections.abc import Sequence
 
@@ -48,7 +49,14 @@ def _document(parts: Sequence[PullBody], looked_at: int, store: str) -> list[Pie
 def _multipart(parts: Sequence[PullBody], boundary: str) -> list[Piece]:
     pieces: list[Piece] = []
     for part in parts:
-        lines = [f"\r\n--{boundary}", f"Content-Type: {part.media_type}", f"Content-Length: {part.size}"]
-        lines += [f"{name}: {value}" for name, value in part.headers.items()]
-        pieces += ["\r\n".join([*lines, "", ""]).encode(), *part.pieces]
+        head = _head(tuple(part.headers)) % (boundary, part.media_type, part.size, *part.headers.values())
+        pieces.append(head.encode())
+        pieces += part.pieces
     return [*pieces, f"\r\n--{boundary}--\r\n".encode()]
+
+
+@functools.lru_cache(maxsize=16)
+def _head(names: tuple[str, ...]) -> str:
+    """Return the head of a part whose own headers have *names*, with a %s for each value."""
+    lines = ["\r\n--%s", "Content-Type: %s", "Content-Length: %s", *(f"{name}: %s" for name in names), "", ""]
+    return "\r\n".join(lines)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import enum
-import functools
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
@@ -162,17 +161,21 @@ class PullAnswerer:
         """
         pieces: Sequence[Piece]
         as_broker = pulled.limits.as_broker
-        room = body_room(self._state, pulled)
+        headers: dict[str, str] = {}
+        if body_format is not BodyFormat.JSON:
+            facts = self._facts(pulled)
+            headers = dict(zip(_HEADERS, facts, strict=True))
         match body_format:
             case BodyFormat.JSON:
+                room = body_room(self._state, pulled)
                 pieces = [*self._json(pulled, _rows(pulled, encoding, b",", as_broker, room)), json_end]
             case BodyFormat.NDJSON:
-                pieces = _rows(pulled, encoding, b"\n", as_broker, room)
+                pieces = _rows(pulled, encoding, b"\n", as_broker, body_room(self._state, pulled))
             case BodyFormat.ARROW:
-                pieces = arrow_stream(pulled.result.parts, self._text_facts(pulled), room=room)
+                room = body_room(self._state, pulled)
+                pieces = arrow_stream(pulled.result.parts, dict(zip(_FACTS, facts, strict=True)), room=room)
             case BodyFormat.RECORDS:
                 pieces = pulled.result.unchecked if pulled.limits.unchecked else _stored_records(pulled)
-        headers = {} if body_format is BodyFormat.JSON else _header_names(self._text_facts(pulled))
         body = PullBody(body_format.value, headers, pieces)
         self._count(body.size, body_format.name.lower(), pulled.result)
         return body
@@ -214,29 +217,30 @@ class PullAnswerer:
             rows[-1] = rows[-1][:-1]
         return [head[:-1] + b',"messages":[', *rows, b"]}"]
 
-    def _text_facts(self, pulled: Pulled) -> dict[str, str]:
-        """Return the answer's facts as text, for headers or an Arrow schema's metadata."""
-        result, watermark = pulled.result, pulled.watermark
-        return {
-            "tidemark.store": self._state.settings.store_name,
-            "tidemark.topic": self._topic,
-            "tidemark.queue_id": str(self._queue_id),
-            "tidemark.status": result.status.value,
-            "tidemark.requested_offset": str(pulled.requested_offset),
-            "tidemark.next_offset": str(result.next_offset),
-            "tidemark.min_offset": str(result.bounds.min_offset),
-            "tidemark.max_offset": str(result.bounds.max_offset),
-            "tidemark.term": str(watermark.term),
-            "tidemark.watermark": str(watermark.physical_offset),
-            "tidemark.published_ms": str(watermark.published_ms),
-            "tidemark.committed_offset": str(watermark.committed_offset),
-            "tidemark.lag_bytes": str(watermark.lag_bytes),
-            "tidemark.max_messages": str(pulled.limits.max_messages),
-            "tidemark.max_bytes": str(pulled.limits.max_bytes),
-            "tidemark.wait_ms": str(pulled.limits.wait_ms),
-            "tidemark.message_count": str(result.message_count),
-            "tidemark.skipped": orjson.dumps(skipped_json(result.skipped[:_MOST_SKIPPED_IN_HEADER])).decode(),
-        }
+    def _facts(self, pulled: Pulled) -> tuple[str, ...]:
+        """Return the values of _FACTS, for headers or an Arrow schema's metadata."""
+        result, watermark, limits = pulled.result, pulled.watermark, pulled.limits
+        bounds, skipped = result.bounds, result.skipped
+        return (
+            self._state.settings.store_name,
+            self._topic,
+            str(self._queue_id),
+            result.status.value,
+            str(pulled.requested_offset),
+            str(result.next_offset),
+            str(bounds.min_offset),
+            str(bounds.max_offset),
+            str(watermark.term),
+            str(watermark.physical_offset),
+            str(watermark.published_ms),
+            str(watermark.committed_offset),
+            str(watermark.lag_bytes),
+            str(limits.max_messages),
+            str(limits.max_bytes),
+            str(limits.wait_ms),
+            str(result.message_count),
+            orjson.dumps(skipped_json(skipped[:_MOST_SKIPPED_IN_HEADER])).decode() if skipped else "[]",
+        )
 
 
 def _stored_records(pulled: Pulled) -> Pieces:
@@ -255,11 +259,24 @@ def _rows(pulled: Pulled, encoding: BodyEncoding, terminator: bytes, as_broker: 
 _MOST_SKIPPED_IN_HEADER = 20
 
 
-def _header_names(facts: dict[str, str]) -> dict[str, str]:
-    return {_header_name(name): value for name, value in facts.items()}
-
-
-@functools.cache
-def _header_name(fact: str) -> str:
-    """``tidemark.next_offset`` → ``Tidemark-Next-Offset``."""
-    return fact.replace(".", "-").replace("_", "-").title()
+_FACTS = (
+    "tidemark.store",
+    "tidemark.topic",
+    "tidemark.queue_id",
+    "tidemark.status",
+    "tidemark.requested_offset",
+    "tidemark.next_offset",
+    "tidemark.min_offset",
+    "tidemark.max_offset",
+    "tidemark.term",
+    "tidemark.watermark",
+    "tidemark.published_ms",
+    "tidemark.committed_offset",
+    "tidemark.lag_bytes",
+    "tidemark.max_messages",
+    "tidemark.max_bytes",
+    "tidemark.wait_ms",
+    "tidemark.message_count",
+    "tidemark.skipped",
+)
+_HEADERS = tuple(name.replace(".", "-").replace("_", "-").title() for name in _FACTS)  # Tidemark-Next-Offset

@@ -8,11 +8,13 @@ from collections.abc import Callable
 from typing import NamedTuple, TypeVar
 
 from tidemark.errors import Fact, OffsetOutOfRangeError, OffsetTooSmallError
+from tidemark.read.look import one_look
 from tidemark.read.messages.body import AnswerFullError
 from tidemark.read.pull import PullRequest, PullResult, PullStatus, pull
 from tidemark.read.pull_as_broker import pull_as_broker
 from tidemark.read.queue_reader import QueueBounds, QueueReader
 from tidemark.read.records import REMOVED, Skipped
+from tidemark.read.store_reader import Catalog
 from tidemark.read.unit_run import UnitsGoneError
 from tidemark.read.watermark import Watermark
 from tidemark.store.originals.topics import TopicConfig
@@ -26,10 +28,14 @@ MOST_MESSAGES_AS_COLUMNS = 8192  # most messages that the event loop converts to
 
 
 class StoreMoment(NamedTuple):
-    """The store's watermark, and the minimum of its log, at one moment."""
+    """The store's watermark, the minimum of its log, and its topics, at one moment.
+
+    catalog  None: each queue reads the current topics, which costs two system calls
+    """
 
     watermark: Watermark
     log_min: int
+    catalog: Catalog | None = None
 
 
 class QueuePull:
@@ -79,11 +85,15 @@ class QueuePull:
 
         Raises:
             TopicNotFoundError, QueueIllegalError: there is no such topic or queue.
-            UnitsGoneError: log files have expired since *now*.
+            UnitsGoneError: log files have expired, or a topic was deleted, since *now*.
         """
+        with one_look():
+            return self._look(now)
+
+    def _look(self, now: StoreMoment | None) -> Pulled:
         seen, self._seen = self._seen, None
         if now is not None or seen is None:
-            seen = self._moment(self._store.queue(self.topic, self.queue_id), now or self._now())
+            seen = self._moment_of(now or self._now())
         self._queue, watermark, log_min, bounds = seen
         requested = self._resolve_offset(bounds)
         asked = PullRequest(
@@ -154,15 +164,21 @@ class QueuePull:
             TopicNotFoundError, QueueIllegalError: the topic was deleted, or created again without this queue.
         """
         self._seen = None  # of an earlier check: if the next line raises, the next look reports the error
-        self._seen = self._moment(self._store.queue(self.topic, self.queue_id), now)
+        self._seen = self._moment_of(now)
         return self._last_end > self.cursor
 
     def _now(self) -> StoreMoment:
         return StoreMoment(self._store.watermark(), self._store.log_min)
 
+    def _moment_of(self, now: StoreMoment) -> _QueueMoment:
+        return self._moment(self._store.queue(self.topic, self.queue_id, now.catalog), now)
+
     def _moment(self, queue: QueueReader, now: StoreMoment) -> _QueueMoment:
-        watermark, log_min = now
-        bounds = queue.bounds(watermark, log_min=log_min, tombstone=self._store.tombstone(self.topic))
+        watermark, log_min, catalog = now
+        bounds = queue.bounds(watermark, log_min=log_min, tombstone=self._store.tombstone(self.topic, catalog))
+        is_short = bounds.units_end <= bounds.min_offset or bounds.lost > 0
+        if is_short and catalog is not None and not self._store.is_current(catalog):
+            raise UnitsGoneError("a topic was deleted during the read")  # its files may be gone without a tombstone
         self._last_end = bounds.units_end
         return queue, watermark, log_min, bounds
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from tidemark.errors import StoreError
-from tidemark.read.store_reader import StoreReader
+from tidemark.read.store_reader import Catalog, StoreReader
 from tidemark.read.watermark import Watermark
 
 from ..queue_allocation import Queue
@@ -54,8 +54,8 @@ class QueueEnds:
 
     def watermark_read(self, watermark: Watermark) -> None:
         """Ring for the queues that have grown. The watcher calls this with every watermark that it reads."""
-        log_min = self._store.log_min
-        grown = [end for end in self._ends.values() if self._has_changed(end, watermark, log_min)]
+        log_min, catalog = self._store.log_min, self._store.catalog()
+        grown = [end for end in self._ends.values() if self._has_changed(end, watermark, log_min, catalog)]
         if grown:
             self._pages.clear()
         for end in grown:
@@ -68,12 +68,13 @@ class QueueEnds:
             for bell in end.bells:
                 bell.ring()
 
-    def _has_changed(self, end: _End, watermark: Watermark, log_min: int) -> bool:
+    def _has_changed(self, end: _End, watermark: Watermark, log_min: int, catalog: Catalog | None) -> bool:
         """Return True if the queue's end has moved, or cannot be read: the followers' next read reports the error."""
         before = end.offset
         try:
-            queue = self._store.queue(*end.queue)
-            bounds = queue.bounds(watermark, log_min=log_min, tombstone=self._store.tombstone(end.queue.topic))
+            queue = self._store.queue(*end.queue, catalog)
+            tombstone = self._store.tombstone(end.queue.topic, catalog)
+            bounds = queue.bounds(watermark, log_min=log_min, tombstone=tombstone)
             end.offset = bounds.units_end
         except (StoreError, OSError):
             end.offset = None

@@ -91,6 +91,26 @@ def test_queues_missing_from_an_answer_are_requested_again() -> None:
     assert sorted(pages(service, {**MANY})) == [(number, 0) for number in range(300)]
 
 
+def test_after_a_full_answer_the_next_requests_have_a_quarter_more_queues_than_it() -> None:
+    """The service would parse the other queues in vain."""
+    service = Service(dict.fromkeys(MANY, 1), looked_at=40)
+    assert len(list(pages(service, {**MANY}))) == 300
+    sizes = [len(body["queues"]) for body in service.bodies]  # type: ignore[arg-type]
+    assert sizes[:2] == [256, 44]
+    assert set(sizes[2:-3]) == {51}
+
+
+def test_after_an_answer_about_all_queues_a_request_has_as_many_as_at_first() -> None:
+    service = Service(dict.fromkeys(MANY, 7), looked_at=40)
+    found = pages(service, {**MANY})
+    next(found)
+    service.looked_at = 300
+    assert len(list(found)) == 899
+    sizes = [len(body["queues"]) for body in service.bodies]  # type: ignore[arg-type]
+    assert 51 in sizes
+    assert max(sizes[sizes.index(51) :]) > 200
+
+
 def test_a_refused_queue_is_raised_and_the_other_request_is_closed() -> None:
     service = Service({})
     with pytest.raises(TopicNotFoundError):

@@ -9,7 +9,7 @@ import pytest
 from starlette.requests import Request
 from starlette.types import Message
 
-from services.indexer.query.pull.multi_pull import ManyQueues
+from services.indexer.query.pull.multi_pull import Make, ManyQueues
 from services.indexer.query.pull.pull_response import PullBody
 from services.indexer.query.pull.pulled import AnswerLimits, Pulled
 from services.indexer.query.pull.queue_pull import QueuePull
@@ -18,6 +18,7 @@ from tests.built_store import BuiltStore
 from tests.unit.query.served_app import WAIT_S, ServedApp
 from tidemark.errors import StoreError
 from tidemark.read.file_run import FileRange
+from tidemark.store.originals.topics import TopicConfig, TopicsFile
 
 LONG_MS = 30_000
 
@@ -56,7 +57,13 @@ def refuse(pull: QueuePull, error: StoreError) -> PullBody:
     return PullBody("text/plain", {}, [f"{pull.queue_id}: {type(error).__name__}".encode()])
 
 
-def run(service: ServedApp, *offsets: str | int, meanwhile: Callable[[], object] | None = None, **asked: Any) -> Answer:
+def run(
+    service: ServedApp,
+    *offsets: str | int,
+    meanwhile: Callable[[], object] | None = None,
+    make: Make = make,
+    **asked: Any,
+) -> Answer:
     """Pull from queue 0, 1, … at these offsets; *meanwhile* is called once the request waits."""
 
     async def receive() -> Message:
@@ -125,3 +132,39 @@ def test_a_wait_that_timed_out_has_no_parts(service: ServedApp) -> None:
 
 def test_a_stopping_service_answers_with_the_available_messages(service: ServedApp) -> None:
     assert run(service, 3, 2, wait_ms=LONG_MS, meanwhile=service.state.watcher.stop).parts == []
+
+
+def test_a_topic_deleted_between_two_queues_of_a_request_is_not_found(service: ServedApp, built: BuiltStore) -> None:
+    """The tombstones were read before; without them the queue's missing files would be an empty queue."""
+
+    def delete_after(pull: QueuePull, pulled: Pulled) -> PullBody:
+        if "orders" in built.topics:
+            built.delete_topic("orders")
+            built.drop_queues("orders")
+        return make(pull, pulled)
+
+    assert run(service, 0, 1, make=delete_after).parts == ["0: [0, 1, 2] > 3", "1: TopicNotFoundError"]
+
+
+def test_a_topic_deleted_before_a_request_is_not_found(service: ServedApp, built: BuiltStore) -> None:
+    assert run(service, 0, 0).looked_at == 2
+    built.delete_topic("orders")
+    assert run(service, 0, 0).parts == ["0: TopicNotFoundError", "1: TopicNotFoundError"]
+
+
+def test_a_request_checks_the_topics_once_for_all_its_queues(
+    service: ServedApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise each queue costs two system calls."""
+    run(service, 0, 0, 0)
+    looks = 0
+    topics = TopicsFile.topics
+
+    def counted(file: TopicsFile) -> dict[str, TopicConfig]:
+        nonlocal looks
+        looks += 1
+        return topics(file)
+
+    monkeypatch.setattr(TopicsFile, "topics", counted)
+    run(service, 0, 0, 0)
+    assert looks == 1
