@@ -85,7 +85,7 @@ class ManyQueues:
         parts: list[PullBody] = []
         limits, room = self._limits, self._state.settings.query_max_body_bytes
         store = self._state.store
-        now = StoreMoment(store.watermark(), store.log_min, store.catalog())
+        now = StoreMoment.of_look(store, store.watermark())
         for number, pull in pulls:
             if limits.max_messages <= 0 or limits.max_bytes <= 0 or room <= 0:
                 self.looked_at = number
@@ -139,8 +139,7 @@ class ManyQueues:
         if now < self._not_before:
             return False
         self._grown = self._pulls  # if the next lines raise, all queues are read, and the read reports the error
-        store = self._state.store
-        seen = StoreMoment(watermark, store.log_min, store.catalog())
+        seen = StoreMoment.of_look(self._state.store, watermark)
         self._grown = [(number, pull) for number, pull in self._pulls if _has_grown(pull, seen)]
         took_s = time.monotonic() - now
         if took_s > _LONG_S:

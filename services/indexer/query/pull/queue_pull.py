@@ -8,13 +8,13 @@ from collections.abc import Callable
 from typing import NamedTuple, TypeVar
 
 from tidemark.errors import Fact, OffsetOutOfRangeError, OffsetTooSmallError
-from tidemark.read.look import one_look
+from tidemark.read.look import found_in_look, note_found, one_look
 from tidemark.read.messages.body import AnswerFullError
 from tidemark.read.pull import PullRequest, PullResult, PullStatus, pull
 from tidemark.read.pull_as_broker import pull_as_broker
 from tidemark.read.queue_reader import QueueBounds, QueueReader
 from tidemark.read.records import REMOVED, Skipped
-from tidemark.read.store_reader import Catalog
+from tidemark.read.store_reader import Catalog, StoreReader
 from tidemark.read.unit_run import UnitsGoneError
 from tidemark.read.watermark import Watermark
 from tidemark.store.originals.topics import TopicConfig
@@ -36,6 +36,15 @@ class StoreMoment(NamedTuple):
     watermark: Watermark
     log_min: int
     catalog: Catalog | None = None
+
+    @classmethod
+    def of_look(cls, store: StoreReader, watermark: Watermark) -> StoreMoment:
+        """Return the moment at *watermark*; one look at the store reads the rest once."""
+        rest = found_in_look(store)
+        if rest is None:
+            rest = store.log_min, store.catalog()
+            note_found(store, rest)
+        return cls(watermark, *rest)
 
 
 class QueuePull:

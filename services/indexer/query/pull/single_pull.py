@@ -85,7 +85,7 @@ class Puller:
         return seen[0]
 
     def _has_grown(self, watermark: Watermark) -> bool:
-        return self._pull.has_grown(StoreMoment(watermark, self._state.store.log_min))
+        return self._pull.has_grown(StoreMoment.of_look(self._state.store, watermark))
 
     def _look_where_it_costs_least(self, look: Callable[[], Pulled | tuple[A]]) -> Awaitable[Pulled | tuple[A]]:
         """Run *look* on the event loop if the answer is cheap, otherwise on a thread."""

@@ -14,6 +14,7 @@ from starlette.types import Receive
 from tidemark.errors import InFlightLimitError, StoreError
 from tidemark.format.topic_name import LIGHT_QUEUE_PREFIX
 from tidemark.read.log.new_records import NewRecords
+from tidemark.read.look import one_look
 from tidemark.read.store_reader import StoreReader
 from tidemark.read.watermark import Watermark
 from tidemark.store.file_watch import FileWatch
@@ -311,9 +312,10 @@ class WatermarkWatcher:
         except (StoreError, OSError):
             return
         before, self._seen = self._seen, watermark
-        for waiter in self._waiters.all if is_recheck else self._concerned(before, watermark):
-            if not waiter.outcome.done() and waiter.is_ready(watermark):
-                waiter.end(True)
+        with one_look():
+            for waiter in self._waiters.all if is_recheck else self._concerned(before, watermark):
+                if not waiter.outcome.done() and waiter.is_ready(watermark):
+                    waiter.end(True)
         for listener in self._listeners:
             listener.watermark_read(watermark)
 

@@ -14,6 +14,7 @@ from services.indexer.query.schema.query_arguments import PullLimits
 from services.indexer.query.state.service_state import ServiceState
 from tests.built_store import BuiltStore
 from tidemark.errors import OffsetOutOfRangeError, OffsetTooSmallError, TopicNotFoundError
+from tidemark.read.look import one_look
 from tidemark.read.messages.body import AnswerFullError
 from tidemark.read.pull import PullStatus
 from tidemark.read.store_reader import StoreReader
@@ -114,6 +115,23 @@ def test_a_deleted_topic_ends_a_waiting_pull(built: BuiltStore, pull_of: Callabl
         pull.has_grown(now)
     with pytest.raises(TopicNotFoundError):
         pull.look()
+
+
+def test_a_look_reads_the_topics_once_and_the_next_one_notices_a_change(
+    built: BuiltStore, pull_of: Callable[..., QueuePull]
+) -> None:
+    """One look checks a thousand waiting requests."""
+    store, watermark = StoreReader(built.root), pull_of("latest").look().watermark
+    with one_look():
+        moment = StoreMoment.of_look(store, watermark)
+        built.topic("more")
+        assert StoreMoment.of_look(store, watermark) == moment
+    assert moment.catalog is not None
+    assert "more" not in moment.catalog.topics
+    with one_look():
+        later = StoreMoment.of_look(store, watermark)
+    assert later.catalog is not None
+    assert "more" in later.catalog.topics
 
 
 def test_an_answer_above_the_limit_is_rebuilt_with_fewer_messages(pull_of: Callable[..., QueuePull]) -> None:
