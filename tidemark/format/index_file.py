@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 
 from tidemark.errors import CorruptStoreError
 from tidemark.format.dispatch_request import RequestArray, U8Array
-from tidemark.format.index_layout import ENTRY, ENTRY_SIZE, HEADER_SIZE, SLOT_SIZE
+from tidemark.format.index_layout import ENTRY_SIZE, HEADER_SIZE, SLOT_SIZE, previous_entry
 from tidemark.format.kernels import chains as chains_kernel
 from tidemark.format.kernels import index as kernel
 from tidemark.format.kernels import slots as slots_kernel
@@ -25,7 +26,8 @@ ENTRIES_A_SLOT = DEFAULT_ENTRIES // DEFAULT_SLOTS
 
 _FEW_KEYS = 16  # up to here, numpy's sort costs more than the rest of making the entries
 _KEYS_A_RECORD = 2  # UNIQ_KEY and one more; with more keys, a part's keys are hashed twice
-_HEADER = struct.Struct(">qqqqii")
+_HEADER, _ENTRY = struct.Struct(">qqqqii"), struct.Struct(">iqii")
+ANY_TIME = -(1 << 62)  # epoch milliseconds, before every entry
 _GAP_SLOTS = 512  # writing fewer unchanged slots costs less than another write
 _MOST_WRITTEN_BYTES, _MOST_STRETCHES = 256 << 10, 4096  # per call: fits into a core's cache
 
@@ -208,7 +210,7 @@ def oldest_entries(
     after: int,
     below: int,
     limit: int,
-    least_ms: int = -(1 << 62),
+    least_ms: int = ANY_TIME,
 ) -> tuple[NDArray[np.int64], bool]:
     """Return at most *limit* distinct physical offsets in (after, below), ascending, and whether there are more.
 
@@ -228,16 +230,29 @@ def oldest_entries_plain(
     slots: U8Array, entries: U8Array, header: Header, *, key_hash: int, after: int, below: int, least_ms: int
 ) -> list[int]:
     """Return the result of `oldest_entries` without a limit, entry by entry: its plain twin."""
-    table = entries[: len(entries) // ENTRY.itemsize * ENTRY.itemsize].view(ENTRY)
+    chain: list[bytes] = []
     heads = slots[: len(slots) // SLOT_SIZE * SLOT_SIZE].view(">i4")
     number = int(heads[key_hash % len(heads)])
-    hits: set[int] = set()
-    while 0 < number < len(table):
-        entry = table[number]
-        timestamp = header.begin_timestamp + int(entry["time_difference"]) * 1000
-        if entry["key_hash"] == key_hash and after < entry["physical_offset"] < below and timestamp + 1000 > least_ms:
-            hits.add(int(entry["physical_offset"]))
-        if entry["previous_entry"] >= number:
+    while 0 < number < len(entries) // ENTRY_SIZE:
+        chain.append(entries[ENTRY_SIZE * number : ENTRY_SIZE * (number + 1)].tobytes())
+        previous = previous_entry(chain[-1])
+        if previous >= number:
             break
-        number = int(entry["previous_entry"])
+        number = previous
+    return chain_offsets(chain, header.begin_timestamp, key_hash=key_hash, after=after, below=below, least_ms=least_ms)
+
+
+def chain_offsets(
+    chain: Iterable[bytes], begin_timestamp: int, *, key_hash: int, after: int, below: int, least_ms: int
+) -> list[int]:
+    """Return the distinct physical offsets that `oldest_entries` finds in a slot's *chain* of entries, ascending.
+
+    begin_timestamp  of the file's header
+    """
+    hits: set[int] = set()
+    for entry in chain:
+        entry_hash, physical_offset, difference, _ = _ENTRY.unpack(entry)
+        latest_ms = begin_timestamp + difference * 1000 + 1000
+        if entry_hash == key_hash and after < physical_offset < below and latest_ms > least_ms:
+            hits.add(physical_offset)
     return sorted(hits)

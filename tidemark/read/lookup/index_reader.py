@@ -11,12 +11,15 @@ from pathlib import Path
 from tidemark.errors import StoreContradictionError
 from tidemark.format.dispatch_request import U8Array
 from tidemark.format.index_file import (
+    ANY_TIME,
     DEFAULT_ENTRIES,
     DEFAULT_SLOTS,
     Header,
+    chain_offsets,
     decode_header,
     entry_at,
     file_size,
+    oldest_entries,
     slot_at,
 )
 from tidemark.format.index_layout import ENTRY_SIZE, HEADER_SIZE, SLOT_SIZE, previous_entry
@@ -47,26 +50,55 @@ class IndexTable:
         """The current header."""
         return decode_header(self._bytes[:HEADER_SIZE].data)
 
+    def oldest(self, key_hash: int, *, after: int, below: int, limit: int, least_ms: int) -> tuple[list[int], bool]:
+        """Return what `oldest_entries` finds. Raises NotCachedError as `require_cached` does."""
+        if is_cached_only():
+            if least_ms <= 0:  # the header is not needed
+                begin_ms, least_ms = 0, ANY_TIME
+            else:
+                begin_ms = decode_header(self._read(HEADER_SIZE, 0)).begin_timestamp
+            found = chain_offsets(
+                self._chain(key_hash), begin_ms, key_hash=key_hash, after=after, below=below, least_ms=least_ms
+            )
+            return found[:limit], len(found) > limit
+        offsets, more = oldest_entries(
+            self.slots,
+            self.entries,
+            self.header,
+            key_hash=key_hash,
+            after=after,
+            below=below,
+            limit=limit,
+            least_ms=least_ms,
+        )
+        return offsets.tolist(), more
+
     def require_cached(self, key_hash: int) -> None:
         """Within `cached_only`, raise NotCachedError unless the header and the key's chain are in memory and short.
 
         The kernels read mapped pages, and a page that is not in memory would stop the thread.
         """
-        if not is_cached_only():
-            return
-        self._cached(HEADER_SIZE, 0)
-        number = int.from_bytes(self._cached(SLOT_SIZE, slot_at(key_hash % self._n_slots)), "big", signed=True)
-        capacity = len(self.entries) // ENTRY_SIZE
-        for _ in range(_MOST_IN_PLACE):
-            if not 0 < number < capacity:
-                return
-            previous = previous_entry(self._cached(ENTRY_SIZE, entry_at(self._n_slots, number)))
-            if previous >= number:
-                return
-            number = previous
-        raise NotCachedError
+        if is_cached_only():
+            self._read(HEADER_SIZE, 0)
+            self._chain(key_hash)
 
-    def _cached(self, size: int, at: int) -> bytes:
+    def _chain(self, key_hash: int) -> list[bytes]:
+        """Return the entries of the key's slot, newest first. Raises NotCachedError for a long chain."""
+        slot = self._read(SLOT_SIZE, slot_at(key_hash % self._n_slots))
+        number = int.from_bytes(slot, "big", signed=True)
+        capacity = len(self.entries) // ENTRY_SIZE
+        found: list[bytes] = []
+        while 0 < number < capacity:
+            if len(found) == _MOST_IN_PLACE:
+                raise NotCachedError
+            found.append(self._read(ENTRY_SIZE, entry_at(self._n_slots, number)))
+            previous = previous_entry(found[-1])
+            if previous >= number:
+                break
+            number = previous
+        return found
+
+    def _read(self, size: int, at: int) -> bytes:
         return pread(self._file.descriptor, size, at)
 
 

@@ -14,7 +14,7 @@ from itertools import accumulate
 import numpy as np
 
 from tidemark.format.dispatch_request import Fault
-from tidemark.format.index_file import find_entries, key_hash, oldest_entries
+from tidemark.format.index_file import find_entries, key_hash
 from tidemark.format.message import MessageArray
 from tidemark.format.properties import KEYS, UNIQ_KEY, decode_properties, split_keys
 from tidemark.read.cached import require_thread
@@ -103,18 +103,10 @@ def _candidates(index: IndexReader, watermark: Watermark, query: KeyQuery, after
     hits: list[int] = []
     room = min(max(query.limit, 1), query.max_candidates)
     for table in index.tables():
-        table.require_cached(hashed)
-        found, more = oldest_entries(
-            table.slots,
-            table.entries,
-            table.header,
-            key_hash=hashed,
-            after=after,
-            below=watermark.physical_offset,
-            limit=room + 1,
-            least_ms=query.from_ms,
+        found, more = table.oldest(
+            hashed, after=after, below=watermark.physical_offset, limit=room + 1, least_ms=query.from_ms
         )
-        hits = sorted({*hits, *found.tolist()}) if hits else found.tolist()
+        hits = sorted({*hits, *found}) if hits else found
         if more or len(hits) > room:
             return hits[:room], True
     return hits, False
