@@ -117,7 +117,7 @@ def _load(
 ) -> PulledPart:
     """Return the messages of the records at *hits*, of *sizes*, that match the query."""
     records = _read_whole(store, watermark, hits, sizes)
-    if any(records.rows["fault"].tolist()):
+    if not records.is_sound:
         answer.skipped += [skip for skip in records.skipped(np.full(len(records.rows), -1)) if skip.reason in _DAMAGE]
     messages = records.messages()
     wanted = _wanted(records, messages, query)

@@ -8,19 +8,19 @@ RocketMQ's semantics all properties are included, and elements of inner batches 
 from __future__ import annotations
 
 import functools
+from operator import itemgetter
 from typing import Any
 
 from tidemark.format.compression import decompress
-from tidemark.format.dispatch_request import U8Array
 from tidemark.format.host import decode_host
-from tidemark.format.message import MessageArray
+from tidemark.format.message import MESSAGE
 from tidemark.format.properties import KEYS, TAGS, UNIQ_KEY, WAIT, decode_properties, split_keys
 from tidemark.format.sys_flag import INNER_BATCH_FLAGS, SysFlag
 from tidemark.read.messages.body import BodyEncoding, BodyRoom, encode_body
 from tidemark.read.pull import PulledPart
 from tidemark.read.records import Records
 
-_COLUMNS = (
+_NAMES = (
     "queue_offset",
     "physical_offset",
     "born_timestamp",
@@ -35,16 +35,15 @@ _COLUMNS = (
     "body_length",
     "properties_at",
     "properties_length",
+    "born_host_at",
+    "born_host_size",
+    "store_host_at",
+    "store_host_size",
 )
+_FIELDS = itemgetter(*map((MESSAGE.names or ()).index, _NAMES))  # of a message as a tuple
 _COMPRESSED = int(SysFlag.COMPRESSED)  # an int, because & of an IntFlag would cost more than everything else
 
 Row = dict[str, Any]
-
-
-def hosts_of(buffer: U8Array, messages: MessageArray, which: str) -> list[bytes]:
-    """Return the *which* ("born" or "store") host of each message, 8 or 20 bytes."""
-    places, sizes = messages[f"{which}_host_at"].tolist(), messages[f"{which}_host_size"].tolist()
-    return [bytes(buffer.data[at : at + size]) for at, size in zip(places, sizes, strict=True)]
 
 
 @functools.lru_cache(maxsize=4096)
@@ -57,11 +56,7 @@ def message_rows(
     part: PulledPart, encoding: BodyEncoding, *, as_broker: bool = False, room: BodyRoom | None = None
 ) -> list[Row]:
     """Return one dict per message of *part*, in order. room: limit of the response for decompressed bodies."""
-    buffer = part.records.buffer
-    view = buffer.data
-    columns = [part.messages[name].tolist() for name in _COLUMNS]
-    born_hosts = hosts_of(buffer, part.messages, "born")
-    store_hosts = hosts_of(buffer, part.messages, "store")
+    view = part.records.buffer.data
     rows: list[Row] = []
     for (
         queue_offset,
@@ -78,9 +73,12 @@ def message_rows(
         body_length,
         properties_at,
         properties_length,
-        born_host,
-        store_host,
-    ) in zip(*columns, born_hosts, store_hosts, strict=True):
+        born_host_at,
+        born_host_size,
+        store_host_at,
+        store_host_size,
+    ) in map(_FIELDS, part.messages.tolist()):
+        store_host = bytes(view[store_host_at : store_host_at + store_host_size])
         properties = decode_properties(view[properties_at : properties_at + properties_length])
         body: bytes | memoryview = view[body_at : body_at + body_length]
         flags, crc = sys_flag, body_crc
@@ -120,7 +118,7 @@ def message_rows(
                 "flag": flag,
                 "sys_flag": flags,
                 "reconsume_times": reconsume_times,
-                "born_host": host_text(born_host),
+                "born_host": host_text(bytes(view[born_host_at : born_host_at + born_host_size])),
                 "store_host": host_text(store_host),
                 "body_crc": crc,
                 "body": value,
