@@ -48,7 +48,7 @@ class HttpConnection:
         """Send a request. Raises ValueError for characters that *target* and *headers* must not have."""
         if _ILLEGAL_IN_TARGET.search(target):
             raise ValueError(f"the path {target!r} has characters that must be percent-encoded")
-        lines = [f"{method} {target} HTTP/1.1", f"Host: {self._host}"]
+        lines = [f"{method} {target} HTTP/1.1", f"Host: {self._host}", "Accept-Encoding: identity"]
         for name, value in headers.items():
             if _ILLEGAL_IN_HEADER.search(value):
                 raise ValueError(f"the header {name} has a line end or a zero byte")
@@ -112,10 +112,16 @@ class HttpResponse:
                 raise HttpFaultError(f"the head of the answer is larger than {_MOST_HEAD_BYTES} bytes")
 
     def read(self) -> memoryview:
-        """Return the body; if its length is known, in memory that is reused once it has no references.
+        """Return the body, once; if its length is known, in memory that is reused once it has no references.
 
         Raises HttpFaultError for a body that is malformed or ends early.
         """
+        try:
+            return self._read()
+        finally:
+            del self._parser, self._pieces  # the parser refers to this object
+
+    def _read(self) -> memoryview:
         length = self._length()
         if length is not None and not self._is_complete:
             return self._read_known(length)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import socket
 import threading
+import weakref
 from collections.abc import Iterator
 
 import pytest
@@ -112,6 +114,20 @@ def test_a_faulty_answer_is_an_error(raw: bytes, fault: str) -> None:
         ask(connection).read()
 
 
+def test_an_answer_that_was_read_needs_no_garbage_collection() -> None:
+    """A cycle of references would keep each answer until a collection."""
+    with answered_with(TWO_BYTES) as connection:
+        response = ask(connection)
+        response.read()
+    gone = weakref.ref(response)
+    gc.disable()
+    try:
+        del response
+        assert gone() is None
+    finally:
+        gc.enable()
+
+
 def test_a_connection_that_ends_without_an_answer_was_closed_as_idle() -> None:
     with answered_with() as connection, pytest.raises(ConnectionResetError):
         ask(connection)
@@ -139,4 +155,6 @@ def test_the_host_header_names_other_ports_than_the_default(host: str, port: int
         connection = HttpConnection(host, port, timeout_s=TIMEOUT_S)
         connection.sock = client
         connection.request("POST", "/", None, {})
-        assert server.recv(1 << 16) == b"POST / HTTP/1.1\r\nHost: %s\r\nContent-Length: 0\r\n\r\n" % named.encode()
+        assert server.recv(1 << 16) == (
+            b"POST / HTTP/1.1\r\nHost: %s\r\nAccept-Encoding: identity\r\nContent-Length: 0\r\n\r\n" % named.encode()
+        )
