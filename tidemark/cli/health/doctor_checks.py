@@ -22,7 +22,7 @@ from tidemark.version import program_version
 
 _LEAST_PYTHON = (3, 11)
 _PACKAGES = (  # row, extra, packages
-    ("client", "client", ("grpcio", "protobuf", "orjson", "pydantic")),
+    ("client", "client", ("grpcio", "protobuf", "httptools", "orjson", "pydantic")),
     ("tables", "table", ("numpy", "isal", "pyarrow")),
     ("services", "all", ("pyspark", "fastapi", "uvicorn", "structlog")),
 )

@@ -47,7 +47,9 @@ MEANINGS = {
     ExitStatus.TERMINATED: "SIGTERM",
 }
 
-_OF_CLIENT = frozenset({"google", "grpc", "grpc_status", "orjson", "pydantic", "pydantic_settings", "rich"})
+_OF_CLIENT = frozenset(
+    {"google", "grpc", "grpc_status", "httptools", "orjson", "pydantic", "pydantic_settings", "rich"}
+)
 _OF_TABLE = frozenset({"isal", "numba", "numpy", "pyarrow"})
 _OF_SERVICES = frozenset(
     {

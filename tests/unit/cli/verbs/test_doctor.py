@@ -69,7 +69,7 @@ def test_an_old_java_fails(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> N
 
 def test_only_missing_packages_of_a_client_are_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each row names the extra that installs them; without numpy there is no row for the loops."""
-    installed = {"grpcio", "protobuf", "orjson", "pydantic", "isal", "pyarrow"}
+    installed = {"grpcio", "protobuf", "httptools", "orjson", "pydantic", "isal", "pyarrow"}
     monkeypatch.setattr(doctor_checks, "_version", lambda package: "1.0" if package in installed else None)
     rows = {found.name: (found.level, found.next_step) for found in package_checks()}
     tables, services = (f"pip install 'tidemark[{extra}]' installs them" for extra in ("table", "all"))
