@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from tidemark.errors import StoreError
 from tidemark.format.check import Checker, Crc
 from tidemark.format.dispatch_request import U8Array
 from tidemark.format.queue_groups import number_queues, topic_of
@@ -24,7 +25,8 @@ class NewRecords:
     def queues(self, begin: int, end: int) -> set[tuple[str, int]] | None:
         """Return (topic, queue id) of the records between two physical offsets, except units of light queues.
 
-        None if they are not known without waiting for a disk: too many bytes, another file, or no valid records.
+        None if they are not known without waiting for a disk: too many bytes, another file, a failing read, or no valid
+        records.
         """
         size = end - begin
         if size == 0:
@@ -37,7 +39,7 @@ class NewRecords:
         try:
             with cached_only():
                 is_read = self._log.read_into(begin, records)
-        except NotCachedError:
+        except (NotCachedError, StoreError, OSError):
             return None
         found = self._checker.check(records, base_offset=begin) if is_read else None
         if found is None or found.end_at < size:

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.built_store import BuiltStore, Written
+from tidemark.errors import CorruptStoreError
+from tidemark.read.file_run import FileRun
 from tidemark.read.log import new_records
 from tidemark.read.log.new_records import NewRecords
 from tidemark.read.store_reader import StoreReader
@@ -55,6 +57,19 @@ def test_unknown_records_have_no_queues(built: BuiltStore, monkeypatch: pytest.M
     assert records.queues(0, end) is None
     monkeypatch.setattr(new_records, "_MOST_BYTES", 100)
     assert records.queues(written[2].physical_offset, end) is None
+
+
+@pytest.mark.parametrize("error", [OSError("EIO"), CorruptStoreError("a file is empty")], ids=type)
+def test_a_failing_read_leaves_the_queues_unknown(
+    built: BuiltStore, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    def fail(*_: object) -> bool:
+        raise error
+
+    written = built.append("orders")
+    records = new_records_of(built)
+    monkeypatch.setattr(FileRun, "read_into", fail)
+    assert records.queues(0, end_of(written)) is None
 
 
 def test_records_of_two_files_or_outside_the_memory_are_unknown(tmp_path: Path) -> None:
