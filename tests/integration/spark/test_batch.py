@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import zlib
 from datetime import UTC, datetime
@@ -106,15 +107,16 @@ def test_a_key_is_looked_up_in_the_index(spark: SparkSession, mixed: Served, fro
 
 
 def test_queues_are_split_or_share_tasks(spark: SparkSession, mixed: Served) -> None:
-    """minPartitions and minOffsetsPerPartition determine it; a queue's messages stay in order."""
+    """The options for partitions determine it; a queue's messages stay in order."""
     chosen: list[tuple[dict[str, Any], int]] = [
         ({}, 1),
         ({"minOffsetsPerPartition": "11"}, QUEUES // 2),
         ({"minOffsetsPerPartition": "10"}, QUEUES),
         ({"minPartitions": "9"}, 4 * -(-9 // 4)),
+        ({"minOffsetsPerPartition": "1", "maxBytesPerPartition": "1"}, 40),
     ]
-    for options, tasks in chosen:
-        frame = read(spark, mixed, subscribe="orders", **options)
+    for (options, tasks), from_files in itertools.product(chosen, (True, False)):
+        frame = read(spark, mixed, from_files=from_files, subscribe="orders", **options)
         assert frame.rdd.getNumPartitions() == tasks
         rows = frame.select("queue_id", "queue_offset").collect()
         assert rows == [(queue, offset) for queue in range(QUEUES) for offset in range(40 // QUEUES)]

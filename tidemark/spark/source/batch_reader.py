@@ -59,9 +59,9 @@ class BatchReader(DataSourceReader):
             key, most = self._options.key, self._options.key_lookup_limit
             if key is not None and most:
                 kept = with_places(kept, log, key, most=most)
+            return cast(list[InputPartition], in_tasks(kept, self._options, log))
         finally:
             log.close()
-        return cast(list[InputPartition], in_tasks(kept, self._options))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield batches of the messages of a Task. Fails like `read_ranges`."""

@@ -147,6 +147,12 @@ class SourceOptions(Options):
         ge=1,
         description="without minPartitions: smaller queues share tasks of this many messages; 1: one task per queue",
     )
+    max_bytes_per_partition: ByteSize = Field(
+        "128MiB",
+        validate_default=True,
+        ge=1,
+        description="without minPartitions: a queue with more stored bytes has several tasks, estimated with `url`",
+    )
     max_offsets_per_trigger: int | None = Field(
         None,
         ge=1,

@@ -112,7 +112,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Return the tasks of one trigger. Raises OffsetTooSmallError for deleted messages with failOnDataLoss."""
         starts, ends = from_json(start), from_json(end)
         ranges = [QueueRange(*queue, self._begin_of(queue, starts, ends), ends[queue]) for queue in sorted(ends)]
-        return cast(list[InputPartition], in_tasks(ranges, self._options))
+        return cast(list[InputPartition], in_tasks(ranges, self._options, self._log))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield batches of the messages of a Task. Fails like `read_ranges`."""
