@@ -30,7 +30,7 @@ def visible_run(units: NDArray[np.void], *, least: int, limit: int) -> VisibleRu
 
     least, limit  physical offsets; *least*: of the record before the units. Pre-blank units are skipped
     """
-    return VisibleRun(*kernel.count_visible(np.frombuffer(units, np.uint8), units.dtype.itemsize, least, limit))
+    return VisibleRun(*kernel.count_visible(np.frombuffer(units, np.uint8), units.dtype.itemsize, least, limit, True))
 
 
 def find_end(units: NDArray[np.void], *, limit: int) -> tuple[int, int]:
@@ -39,7 +39,7 @@ def find_end(units: NDArray[np.void], *, limit: int) -> tuple[int, int]:
     Visible are units of records that end at or below *limit*, in any order. Pre-blank units are skipped; the first
     number is 0 if all are.
     """
-    end, stopped = kernel.find_end(np.frombuffer(units, np.uint8), units.dtype.itemsize, limit)
+    end, _, stopped = kernel.count_visible(np.frombuffer(units, np.uint8), units.dtype.itemsize, -1, limit, False)
     return end, stopped
 
 

@@ -76,7 +76,7 @@ class HttpConnection:
         return HttpResponse(self.sock)
 
     def close(self) -> None:
-        """Close the connection; what has not been read is lost."""
+        """Close the connection; unread data is lost."""
         if self.sock is not None:
             self.sock.close()
             self.sock = None

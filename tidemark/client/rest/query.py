@@ -225,7 +225,11 @@ class Query:
         return cast(MessagesAnswer, self.get(f"/v1/messages/{quote(offset_msg_id, safe='')}", **parameters))
 
     def get(self, path: str, **parameters: Any) -> Json:
-        """GET any path of the API. Raises the StoreError of a problem; UnavailableError without an answer."""
+        """GET any path of the API.
+
+        Raises the StoreError of a problem; UnavailableError without an answer; ValueError for characters in the path
+        that must be percent-encoded.
+        """
         return cast(Json, orjson.loads(self.answer(path, _JSON, parameters).body))
 
     def put(self, path: str, body: Json) -> Json:

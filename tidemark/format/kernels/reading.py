@@ -25,11 +25,11 @@ def _is_live(units, at, unit_size):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def count_visible(units, unit_size, least, limit):  # type: ignore[no-untyped-def]
+def count_visible(units, unit_size, least, limit, in_order):  # type: ignore[no-untyped-def]
     """Return the number after the last visible unit, the physical offset of its record, and where the search stopped.
 
     units      uint8, whole units of *unit_size* bytes
-    least      physical offset of the record before them; a unit at or below it is stale
+    least      physical offset of the record before them; if *in_order*, a unit at or below it is stale
     limit      greatest physical offset at which a record may end
     stopped    the first unit that is not visible, otherwise the number of units. Pre-blank units are skipped
     """
@@ -41,30 +41,11 @@ def count_visible(units, unit_size, least, limit):  # type: ignore[no-untyped-de
         if size == _BLANK:
             continue
         start = get_i8(units, at + UNIT_PHYSICAL_OFFSET)
-        if not _is_live(units, at, unit_size) or start + size > limit or start <= least:
+        if not _is_live(units, at, unit_size) or start + size > limit or (in_order and start <= least):
             return end, least, i
         least = start
         end = i + 1
     return end, least, count
-
-
-@compiled
-def find_end(units, unit_size, limit):  # type: ignore[no-untyped-def]
-    """Return the number after the last visible unit, 0 if there is none, and the number of the first invisible one.
-
-    As `count_visible`, but without a comparison of the records with each other.
-    """
-    end = 0
-    count = units.size // unit_size
-    for i in range(count):
-        at = i * unit_size
-        size = get_i4(units, at + UNIT_MESSAGE_SIZE)
-        if size == _BLANK:
-            continue
-        if not _is_live(units, at, unit_size) or get_i8(units, at + UNIT_PHYSICAL_OFFSET) + size > limit:
-            return end, i
-        end = i + 1
-    return end, count
 
 
 @compiled

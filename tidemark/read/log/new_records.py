@@ -11,7 +11,8 @@ from tidemark.format.queue_groups import number_queues, topic_of
 from tidemark.read.cached import NotCachedError, cached_only
 from tidemark.read.file_run import FileRun
 
-_MOST_BYTES = 1 << 20  # of new records; a look at a thousand waiting requests takes longer than this read
+_MOST_BYTES = 1 << 20  # of new records; a check of a thousand waiting requests takes longer than this read
+_MOST_QUEUES = 256  # of new records; each takes as long as the check of a waiting request
 
 
 class NewRecords:
@@ -25,8 +26,8 @@ class NewRecords:
     def queues(self, begin: int, end: int) -> set[tuple[str, int]] | None:
         """Return (topic, queue id) of the records between two physical offsets, except units of light queues.
 
-        None if they are not known without waiting for a disk: too many bytes, another file, a failing read, or no valid
-        records.
+        None if they are not known without waiting for a disk: too many bytes or queues, another file, a failing read,
+        or no valid records.
         """
         size = end - begin
         if size == 0:
@@ -37,6 +38,8 @@ class NewRecords:
             self._buffer = np.empty(size, np.uint8)
         records = self._buffer[:size]
         try:
+            if not self._log.known.starts:
+                self._log.listing()  # the log may have its first file now
             with cached_only():
                 is_read = self._log.read_into(begin, records)
         except (NotCachedError, StoreError, OSError):
@@ -44,5 +47,8 @@ class NewRecords:
         found = self._checker.check(records, base_offset=begin) if is_read else None
         if found is None or found.end_at < size:
             return None
-        rows = found.requests[number_queues(records, found.requests).firsts]
+        firsts = number_queues(records, found.requests).firsts
+        if len(firsts) > _MOST_QUEUES:
+            return None
+        rows = found.requests[firsts]
         return {(topic_of(records, row).decode("utf-8", "replace"), int(row["queue_id"])) for row in rows}

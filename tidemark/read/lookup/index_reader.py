@@ -50,7 +50,9 @@ class IndexTable:
         """The current header."""
         return decode_header(self._bytes[:HEADER_SIZE].data)
 
-    def oldest(self, key_hash: int, *, after: int, below: int, limit: int, least_ms: int) -> tuple[list[int], bool]:
+    def oldest(
+        self, key_hash: int, *, after: int, below: int, limit: int, least_ms: int = ANY_TIME
+    ) -> tuple[list[int], bool]:
         """Return what `oldest_entries` finds. Raises NotCachedError as `require_cached` does."""
         if is_cached_only():
             if least_ms <= 0:  # the header is not needed

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tidemark.errors import QueueIllegalError, StoreContradictionError, TopicNotFoundError
-from tidemark.format.index_file import ENTRIES_A_SLOT, key_hash, oldest_entries
+from tidemark.format.index_file import ENTRIES_A_SLOT, key_hash
 from tidemark.format.index_layout import ENTRY
 from tidemark.format.record import HEAD, Magic
 from tidemark.format.topic_name import LIGHT_QUEUE_PREFIX
@@ -65,16 +65,8 @@ def _hits(store: StoreReader, watermark: Watermark, topic: str, key: str, most: 
     hits: set[int] = set()
     hashed, least = key_hash(topic, key), max(store.log_min, store.dead_end(topic))
     for table in _tables(store):
-        found, more = oldest_entries(
-            table.slots,
-            table.entries,
-            table.header,
-            key_hash=hashed,
-            after=least - 1,
-            below=watermark.physical_offset,
-            limit=most + 1,
-        )
-        hits.update(found.tolist())
+        found, more = table.oldest(hashed, after=least - 1, below=watermark.physical_offset, limit=most + 1)
+        hits.update(found)
         if more or len(hits) > most:
             raise _UnknownError
     return sorted(hits)

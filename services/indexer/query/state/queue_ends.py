@@ -7,13 +7,14 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from tidemark.errors import StoreError
+from tidemark.format.topic_name import LIGHT_QUEUE_PREFIX
 from tidemark.read.store_reader import Catalog, StoreReader
 from tidemark.read.watermark import Watermark
 
 from ..queue_allocation import Queue
 from .bell import Bell
 from .shared_pages import SharedPages
-from .watermark_watcher import WatermarkWatcher
+from .watermark_watcher import Queues, WatermarkWatcher
 
 
 class _End:
@@ -33,6 +34,7 @@ class QueueEnds:
         self._watcher = watcher
         self._pages = pages
         self._ends: dict[Queue, _End] = {}
+        self._light_ends: dict[Queue, _End] = {}  # those of light queues, whose units point at records of others
 
     @contextlib.contextmanager
     def ringing(self, bell: Bell, queues: Sequence[Queue]) -> Iterator[None]:
@@ -40,7 +42,10 @@ class QueueEnds:
         if not self._ends:
             self._watcher.listen(self)
         for queue in queues:
-            self._ends.setdefault(queue, _End(queue)).bells.add(bell)
+            end = self._ends.setdefault(queue, _End(queue))
+            end.bells.add(bell)
+            if queue.topic.startswith(LIGHT_QUEUE_PREFIX):
+                self._light_ends[queue] = end
         try:
             yield
         finally:
@@ -49,18 +54,34 @@ class QueueEnds:
                 end.bells.discard(bell)
                 if not end.bells:
                     del self._ends[queue]
+                    self._light_ends.pop(queue, None)
             if not self._ends:
                 self._watcher.listen_no_more(self)
 
-    def watermark_read(self, watermark: Watermark) -> None:
+    @property
+    def watched(self) -> int:
+        """Number of followed queues."""
+        return len(self._ends)
+
+    def watermark_read(self, watermark: Watermark, queues: Queues | None) -> None:
         """Ring for the queues that have grown. The watcher calls this with every watermark that it reads."""
+        ends = self._ends_of(queues)
+        if not ends:
+            return
         log_min, catalog = self._store.log_min, self._store.catalog()
-        grown = [end for end in self._ends.values() if self._has_changed(end, watermark, log_min, catalog)]
+        grown = [end for end in ends if self._has_changed(end, watermark, log_min, catalog)]
         if grown:
             self._pages.clear()
         for end in grown:
             for bell in end.bells:
                 bell.ring(end.queue)
+
+    def _ends_of(self, queues: Queues | None) -> list[_End]:
+        """Return the ends that records of *queues* can have moved: these, and those of light queues; None: all."""
+        if queues is None:
+            return list(self._ends.values())
+        found = [end for queue in queues if (end := self._ends.get(Queue(*queue))) is not None]
+        return found + list(self._light_ends.values())
 
     def stopped(self) -> None:
         """Ring for all: the service stops."""

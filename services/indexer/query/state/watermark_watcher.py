@@ -25,14 +25,21 @@ Queues = Collection[tuple[str, int]]  # topic and queue id
 _RETRY_AFTER_MS = 1000
 _BRIEF_WAIT_S = 1.0  # a task that waits for the client's disconnect costs more than most waits last
 _POLL_S = 0.002  # interval while the marks cannot be watched
-_FEW = 8  # waiting requests; a look at so few costs less than a look at the new records
+_FEW = 8  # waiting requests and followed queues; a check of so few costs less than a look at the new records
 
 
 class WatermarkListener(Protocol):
     """Hears of every watermark."""
 
-    def watermark_read(self, watermark: Watermark) -> None:
-        """Handle *watermark*, which may be the same as before. It is called on the event loop."""
+    @property
+    def watched(self) -> int:
+        """Number of queues that the listener checks."""
+
+    def watermark_read(self, watermark: Watermark, queues: Queues | None) -> None:
+        """Handle *watermark*, which may be the same as before. It is called on the event loop.
+
+        queues: those with new records, except light queues; None: any queue may have changed.
+        """
 
     def stopped(self) -> None:
         """Handle the stop of the service."""
@@ -66,6 +73,7 @@ class _Waiters:
     def __init__(self) -> None:
         self.all: set[_Waiter] = set()
         self._of_any_queue: set[_Waiter] = set()
+        self._unsure: set[_Waiter] = set()  # not ready although their queues have new records
         self._by_queue: dict[tuple[str, int], set[_Waiter]] = {}
 
     def add(self, waiter: _Waiter) -> None:
@@ -78,15 +86,28 @@ class _Waiters:
     def remove(self, waiter: _Waiter) -> None:
         self.all.discard(waiter)
         self._of_any_queue.discard(waiter)
+        self._unsure.discard(waiter)
         for queue in waiter.queues or ():
             waiting = self._by_queue.get(queue, set())
             waiting.discard(waiter)
             if not waiting:
                 self._by_queue.pop(queue, None)
 
-    def of(self, queues: Queues) -> set[_Waiter]:
-        """Return those for which a record of one of *queues* can have arrived."""
-        return self._of_any_queue.union(*(self._by_queue.get(queue, ()) for queue in queues))
+    def wake(self, queues: Queues | None, watermark: Watermark) -> None:
+        """End the wait of the ready ones for which a record of *queues* can have arrived; None: of any queue.
+
+        Those of *queues* that are not ready are checked again with the next records: a request for many queues refuses
+        a check shortly after the last one.
+        """
+        checked = self.all
+        if queues is not None:
+            checked = self._of_any_queue.union(self._unsure, *(self._by_queue.get(queue, ()) for queue in queues))
+        for waiter in checked:
+            if not waiter.outcome.done() and waiter.is_ready(watermark):
+                waiter.end(True)
+        self._unsure = set()
+        if queues is not None:
+            self._unsure = {waiter for waiter in checked if waiter.queues is not None and not waiter.outcome.done()}
 
 
 class WatermarkWatcher:
@@ -312,22 +333,19 @@ class WatermarkWatcher:
         except (StoreError, OSError):
             return
         before, self._seen = self._seen, watermark
+        queues = None if is_recheck else self._grown(before, watermark)
         with one_look():
-            for waiter in self._waiters.all if is_recheck else self._concerned(before, watermark):
-                if not waiter.outcome.done() and waiter.is_ready(watermark):
-                    waiter.end(True)
-        for listener in self._listeners:
-            listener.watermark_read(watermark)
+            self._waiters.wake(queues, watermark)
+            for listener in self._listeners:
+                listener.watermark_read(watermark, queues)
 
-    def _concerned(self, before: Watermark | None, now: Watermark) -> set[_Waiter]:
-        """Return the waiters that new records can have made ready; all of them if it is not known which."""
-        waiters = self._waiters
-        if len(waiters.all) <= _FEW or before is None or before.is_held or now.is_held:
-            return waiters.all
-        if (before.term, before.cuts) != (now.term, now.cuts):
-            return waiters.all
-        queues = self._new_records.queues(before.physical_offset, now.physical_offset)
-        return waiters.all if queues is None else waiters.of(queues)
+    def _grown(self, before: Watermark | None, now: Watermark) -> Queues | None:
+        """Return the queues of the records between two watermarks; None if they are not known, or not worth knowing."""
+        if before is None or before.is_held or now.is_held or (before.term, before.cuts) != (now.term, now.cuts):
+            return None
+        if len(self._waiters.all) + sum(listener.watched for listener in self._listeners) <= _FEW:
+            return None
+        return self._new_records.queues(before.physical_offset, now.physical_offset)
 
     def _wake_all(self) -> None:
         for waiter in self._waiters.all:

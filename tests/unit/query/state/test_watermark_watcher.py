@@ -188,16 +188,21 @@ class Requests:
 async def checked(built: BuiltStore, change: Callable[[], object]) -> tuple[set[tuple[str, int]], int]:
     """Return which of 30 requests are checked after *change*, and their number."""
     places = [*(("orders", number) for number in range(25)), *(("%LMQ%light", number) for number in range(5))]
-    built.topic("orders", queues=25)
-    built.append("orders")
-    built.publish()
     async with watching(built, max_waiting=100) as watcher:
-        requests = Requests(watcher, places)
-        await requests.checked_after(watcher, lambda: publish(built, 1))  # the first look knows no earlier one
+        requests = await primed(built, watcher, places)
         found = await requests.checked_after(watcher, change)
         for task in requests.tasks:
             task.cancel()
     return found, len(places)
+
+
+async def primed(built: BuiltStore, watcher: WatermarkWatcher, places: list[tuple[str, int]]) -> Requests:
+    """Return waiting requests after a look at records of a queue for which none of them waits."""
+    built.topic("orders", queues=UNWATCHED + 1)
+    publish(built, UNWATCHED)
+    requests = Requests(watcher, places)
+    await requests.checked_after(watcher, lambda: publish(built, UNWATCHED))
+    return requests
 
 
 def publish(built: BuiltStore, *queue_ids: int) -> None:
@@ -206,6 +211,7 @@ def publish(built: BuiltStore, *queue_ids: int) -> None:
     built.publish()
 
 
+UNWATCHED = 25  # a queue
 LIGHT = {("%LMQ%light", number) for number in range(5)}  # their units point at records of other topics
 
 
@@ -213,6 +219,21 @@ def test_only_the_requests_for_the_queues_of_new_records_are_checked(built: Buil
     """A check of each of a thousand waiting requests takes longer than the answers."""
     found, _ = asyncio.run(checked(built, lambda: publish(built, 3, 4, 3)))
     assert found == {("orders", 3), ("orders", 4)} | LIGHT
+
+
+def test_a_request_that_was_not_ready_for_its_records_is_checked_again_with_the_next_ones(built: BuiltStore) -> None:
+    """A request for many queues refuses a check shortly after the last one."""
+
+    async def both() -> set[tuple[str, int]]:
+        async with watching(built, max_waiting=100) as watcher:
+            requests = await primed(built, watcher, [("orders", number) for number in range(25)])
+            await requests.checked_after(watcher, lambda: publish(built, 3))
+            found = await requests.checked_after(watcher, lambda: publish(built, 4))
+            for task in requests.tasks:
+                task.cancel()
+            return found
+
+    assert asyncio.run(both()) == {("orders", 3), ("orders", 4)}
 
 
 def test_records_that_cannot_be_read_may_concern_any_request(built: BuiltStore) -> None:

@@ -1,0 +1,56 @@
+"""Bells of followers."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from pathlib import Path
+from typing import cast
+
+from services.indexer.query.queue_allocation import Queue
+from services.indexer.query.state.bell import Bell
+from services.indexer.query.state.queue_ends import QueueEnds
+from services.indexer.query.state.shared_pages import SharedPages
+from services.indexer.query.state.watermark_watcher import WatermarkWatcher
+from tests.built_store import BuiltStore
+from tidemark.read.store_reader import StoreReader
+
+FOLLOWED = [Queue("orders", 0), Queue("orders", 1), Queue("%LMQ%light", 0)]
+
+
+class NoWatcher:
+    """A watcher that reads no watermark by itself."""
+
+    def listen(self, listener: object) -> None:
+        """Do nothing."""
+
+    def listen_no_more(self, listener: object) -> None:
+        """Do nothing."""
+
+
+def test_only_the_queues_of_new_records_and_light_queues_are_checked(tmp_path: Path) -> None:
+    """Units of a light queue point at records of another topic. None: any queue may have new records."""
+
+    async def rung() -> list[set[Queue]]:
+        built = BuiltStore(tmp_path / "store")
+        for topic in ("orders", "%LMQ%light"):
+            built.topic(topic, queues=2)
+        store = StoreReader(built.root, refresh_s=0)
+        ends = QueueEnds(store, cast(WatermarkWatcher, NoWatcher()), SharedPages())
+        bell, found = Bell([]), []
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(ends.ringing(bell, FOLLOWED))
+            assert ends.watched == len(FOLLOWED)
+            ends.watermark_read(store.watermark(), None)
+            for queues in ([("orders", 1), ("others", 0)], None):
+                for queue in FOLLOWED:
+                    built.append(queue.topic, queue_id=queue.queue_id)
+                built.publish()
+                bell.take()
+                ends.watermark_read(store.watermark(), queues)
+                found.append(bell.take())
+        assert ends.watched == 0
+        return found
+
+    light = Queue("%LMQ%light", 0)
+    assert asyncio.run(rung()) == [{Queue("orders", 1), light}, {*FOLLOWED}]
