@@ -33,7 +33,7 @@ from tidemark.local.local_stack import QUERY
 
 _TOPIC, _MESSAGES, _BODY_BYTES, _LOG_BYTES = "bench", 100, 1024, 1.5e9
 _SECONDS, _WARM_UP_S, _ROUNDS = 3.0, 1.0, 5
-_FORMS = (Form.ARROW, Form.SERVICE_CHECKED_RECORDS, Form.RECORDS)
+_FORMS = (Form.ARROW, Form.CLIENT_ARROW, Form.SERVICE_CHECKED_RECORDS, Form.CHECKED_RECORDS, Form.RECORDS)
 
 
 class Cost(NamedTuple):

@@ -21,7 +21,7 @@ from tidemark.client.producer.table_columns import ColumnNames, column_slices
 from tidemark.format import index_file, message, wire_batch
 from tidemark.format.check import Checker, Crc
 from tidemark.format.dispatch_request import U8Array
-from tidemark.format.message import number_columns
+from tidemark.format.message import columns_of
 from tidemark.format.pack import pack_batches
 from tidemark.format.record import HEAD, Magic
 
@@ -81,7 +81,7 @@ def _loops(body_bytes: int) -> dict[str, Callable[[], object]]:
         "walk": partial(checker.check, records, base_offset=0),
         "check": check,
         "check_stored": partial(check, with_fields=False),
-        "columns": partial(number_columns, records, messages),
+        "columns": partial(columns_of, records, messages, ()),
         "hash_keys": partial(index_file.hash_keys, records, requests),
         "pack": lambda: list(pack_batches(columns, queues=1, max_count=_MESSAGES, max_bytes=1 << 30)),
         "scan": partial(wire_batch.scan, wire),

@@ -7,7 +7,7 @@ A MESSAGE is a row of positions and numbers; positions (`*_at`) count from byte 
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import NamedTuple
 
 import numpy as np
@@ -21,7 +21,7 @@ from tidemark.format.kernels import messages as kernel
 from tidemark.format.kernels.properties import N_NAMES
 from tidemark.format.primitives import masked_crc32
 from tidemark.format.record import HEAD, MIN_RECORD_SIZE, Record
-from tidemark.format.sys_flag import INNER_BATCH_FLAGS
+from tidemark.format.sys_flag import INNER_BATCH_FLAGS, SysFlag
 
 MESSAGE = np.dtype(
     [
@@ -56,6 +56,7 @@ MESSAGE = np.dtype(
 )
 MessageArray = NDArray[np.void]
 
+_SYS_FLAG_AT = int(HEAD.fields["sys_flag"][1])  # type: ignore[index]
 _QUEUE_OFFSET_AT = int(HEAD.fields["queue_offset"][1])  # type: ignore[index]
 _ELEMENT_SUFFIX_SIZE = len("-2147483647")
 _HEX_OF_OFFSET = 16  # digits
@@ -94,6 +95,11 @@ def find_records(buffer: U8Array) -> FoundRecords:
     if count < 0:
         raise CorruptStoreError(f"the {buffer.size} bytes are not a sequence of whole records", size=buffer.size)
     return FoundRecords(*columns[:, :count])
+
+
+def starts_with_inner_batch(buffer: U8Array) -> bool:
+    """Return True if the first record in *buffer* is an inner batch, as its head has it."""
+    return int.from_bytes(buffer[_SYS_FLAG_AT:][:4], "big") & INNER_BATCH_FLAGS == INNER_BATCH_FLAGS
 
 
 def check_records(
@@ -206,38 +212,26 @@ def copy_records(
     kernel.copy_records(buffer, base, physical_offsets, sizes, out, to)
 
 
-def offset_message_ids(
-    buffer: U8Array, messages: MessageArray, store_host_bytes: int, *, with_element: bool = False
-) -> tuple[NDArray[np.int32], U8Array]:
-    """Return (ends, text) of the offset message id of each message's record.
+class Field(enum.IntEnum):
+    """A field of variable length, whose position MESSAGE has."""
 
-    store_host_bytes: of all messages, from MessageFacts
-    with_element: give elements of an inner batch the id ``{offset message id}-{index from 0}``.
-    """
-    ends = np.empty(len(messages) + 1, np.int32)
-    room = store_host_bytes * 2 + _HEX_OF_OFFSET * len(messages)
-    out = np.empty(room + len(messages) * _ELEMENT_SUFFIX_SIZE * with_element, np.uint8)
-    kernel.put_ids(buffer, messages, with_element, ends, out)
-    return ends, out[: ends[-1]]
+    BORN_HOSTS = columns_kernel.BORN_HOSTS
+    STORE_HOSTS = columns_kernel.STORE_HOSTS
+    TAGS = columns_kernel.TAGS
+    KEYS = columns_kernel.KEYS
+    UNIQUE_KEYS = columns_kernel.UNIQUE_KEYS
+    PROPERTIES = columns_kernel.PROPERTIES  # if there are others than TAGS, KEYS and UNIQ_KEY, otherwise empty
+    BODIES = columns_kernel.BODIES
 
 
-class PropertyPlaces(NamedTuple):
-    """Positions of names and values of properties of a run of messages."""
-
-    row_ends: NDArray[np.int32]  # Arrow's offsets of a map column: one more than messages
-    name_at: NDArray[np.int32]
-    name_length: NDArray[np.int32]
-    value_at: NDArray[np.int32]
-    value_length: NDArray[np.int32]
+ALL_FIELDS = frozenset(Field)
 
 
-def find_properties(buffer: U8Array, messages: MessageArray) -> PropertyPlaces:
-    """Return the positions of all properties except TAGS, KEYS and UNIQ_KEY, as lenient as docs/format.md §2."""
-    row_ends = np.empty(len(messages) + 1, np.int32)
-    room = int((messages["properties_length"].astype(np.int64) // 4 + 1).sum())
-    columns = [np.empty(room, np.int32) for _ in range(4)]
-    n = kernel.find_entries(buffer, messages, row_ends, *columns)
-    return PropertyPlaces(row_ends, *(column[:n] for column in columns))
+class BytesColumn(NamedTuple):
+    """A value for each message, as Arrow has them."""
+
+    ends: NDArray[np.int32]  # Arrow's offsets: one more than messages
+    data: U8Array
 
 
 class NumberColumns(NamedTuple):
@@ -251,56 +245,120 @@ class NumberColumns(NamedTuple):
     sys_flag: NDArray[np.int32]
     reconsume_times: NDArray[np.int32]
     body_crc: NDArray[np.int32]
+    inner: NDArray[np.int32]
 
 
-class MessageFacts(NamedTuple):
-    """Facts about a set of messages."""
+_LONGS, _INTEGERS = 4, 5  # of NumberColumns
+_FIRST_ROOM_A_MESSAGE, _ROOM_GROWTH = 40, 4  # bytes of each field; factor
 
-    has_one_born_host: bool
-    has_one_store_host: bool
+
+class Columns(NamedTuple):
+    """Messages as columns. fields: as stored, by Field; a message without the field has zero bytes."""
+
+    numbers: NumberColumns
+    fields: list[BytesColumn]
     compressed: int  # number of compressed bodies
-    other_properties: int  # number of messages with properties other than TAGS, KEYS and UNIQ_KEY
     elements: int  # number of elements of inner batches
-    tags_bytes: int  # bytes of the tags of all messages
-    keys_bytes: int
-    unique_keys_bytes: int
-    bodies_bytes: int  # as stored
-    store_host_bytes: int
 
 
-def number_columns(buffer: U8Array, messages: MessageArray) -> tuple[NumberColumns, MessageFacts]:
-    """Return columns and facts of *messages*, whose positions refer to *buffer*."""
-    n = len(messages)
-    longs, integers = np.empty((4, n), np.int64), np.empty((4, n), np.int32)
-    columns = NumberColumns(*longs, *integers)
-    facts = np.zeros(columns_kernel.N_FACTS, np.int64)
-    columns_kernel.fill_numbers(buffer, messages, tuple(columns), facts)
-    born, store, *others = facts.tolist()
-    return columns, MessageFacts(not born, not store, *others)
+def columns_of(
+    buffer: U8Array, messages: MessageArray, fields: Collection[Field] = ALL_FIELDS, new_buffer: NewBuffer = _empty
+) -> Columns:
+    """Return columns of *messages*, whose positions refer to *buffer*. fields: the others stay empty."""
+    sums = np.zeros(columns_kernel.N_SUMS, np.int64)
+    columns_kernel.measure(messages, sums)
+    sizes = sums.tolist()
+    numbers, ends = _new_columns(len(messages), new_buffer)
+    data = tuple(new_buffer(sizes[field] if field in fields else 0) for field in Field)
+    columns_kernel.fill_columns(buffer, messages, _wanted(fields), numbers, ends, data)
+    compressed, elements = sizes[columns_kernel.COMPRESSED], sizes[columns_kernel.ELEMENTS]
+    return Columns(numbers, list(map(BytesColumn, ends, data)), compressed, elements)
 
 
-class Field(enum.IntEnum):
-    """A field of variable length, whose position MESSAGE has."""
+def checked_columns(
+    buffer: U8Array, count: int, topic: bytes, queue_id: int, new_buffer: NewBuffer = _empty
+) -> Columns | None:
+    """Check *count* consecutive records in *buffer* as `check_records` does, and return their columns in one pass.
 
-    TAGS = columns_kernel.TAGS
-    KEYS = columns_kernel.KEYS
-    UNIQUE_KEYS = columns_kernel.UNIQUE_KEYS
-    BODIES = columns_kernel.BODIES
+    Returns None for a record with a fault, an inner batch, or another number of records. In any case *buffer* loses
+    its records: their bodies are moved to its front, where their column has them.
+
+    topic  not empty
+    """
+    numbers, ends = _new_columns(count, new_buffer)
+    places, rows = np.empty(columns_kernel.TILE, np.int64), np.empty(columns_kernel.TILE, DISPATCH_REQUEST)
+    messages, found = np.empty(columns_kernel.TILE, MESSAGE), np.empty((N_NAMES, 2), np.int64)
+    name, sums, wanted = np.frombuffer(topic, np.uint8), np.empty(columns_kernel.N_SUMS, np.int64), _wanted(ALL_FIELDS)
+    at = row = 0
+    room = min(_FIRST_ROOM_A_MESSAGE * count, len(buffer))
+    data = _new_data(room, buffer, new_buffer)
+    while True:
+        at, row, stop = columns_kernel.check_and_fill(
+            buffer, at, row, name, queue_id, places, rows, messages, found, sums, wanted, numbers, ends, data
+        )
+        if stop != columns_kernel.FULL:
+            break
+        room = min(_ROOM_GROWTH * room, len(buffer))
+        smaller, data = data, _new_data(room, buffer, new_buffer)
+        for field in range(Field.BODIES):
+            data[field][: ends[field, row]] = smaller[field][: ends[field, row]]
+    if stop == columns_kernel.NOT_SOUND or row != count:
+        return None
+    fields = [BytesColumn(ends_of, values[: ends_of[-1]]) for ends_of, values in zip(ends, data, strict=True)]
+    return Columns(numbers, fields, int(np.count_nonzero(numbers.sys_flag & SysFlag.COMPRESSED)), elements=0)
 
 
-class FieldColumn(NamedTuple):
-    """A field of each message, as stored. A message without it has zero bytes."""
-
-    ends: NDArray[np.int32]  # Arrow's offsets: one more than messages
-    data: U8Array
-    values: int  # number of messages that have it
-    is_ascii: bool  # not computed for BODIES
+def _new_data(room: int, bodies: U8Array, new_buffer: NewBuffer) -> tuple[U8Array, ...]:
+    """Return *room* bytes for each field, and *bodies*."""
+    return (*new_buffer(room * Field.BODIES).reshape(Field.BODIES, room), bodies)
 
 
-def gather_field(
-    buffer: U8Array, messages: MessageArray, which: Field, size: int, new_buffer: NewBuffer = _empty
-) -> FieldColumn:
-    """Return a field of *messages*, whose positions refer to *buffer*. size: bytes of all of them, by MessageFacts."""
-    ends, data = np.empty(len(messages) + 1, np.int32), new_buffer(size)
-    values, other_bits = columns_kernel.gather_field(buffer, messages, int(which), ends, data)
-    return FieldColumn(ends, data, values, is_ascii=not other_bits)
+def _new_columns(count: int, new_buffer: NewBuffer) -> tuple[NumberColumns, NDArray[np.int32]]:
+    """Return uninitialised columns of numbers, and Arrow's offsets of each field: 0, and *count* undefined ones."""
+    longs, integers = _LONGS * 8 * count, _INTEGERS * 4 * count
+    memory = new_buffer(longs + integers + len(Field) * 4 * (count + 1))
+    ends = memory[longs + integers :].view(np.int32).reshape(len(Field), count + 1)
+    ends[:, 0] = 0
+    numbers = NumberColumns(
+        *memory[:longs].view(np.int64).reshape(_LONGS, count),
+        *memory[longs : longs + integers].view(np.int32).reshape(_INTEGERS, count),
+    )
+    return numbers, ends
+
+
+def _wanted(fields: Collection[Field]) -> NDArray[np.bool_]:
+    return np.array([field in fields for field in Field])
+
+
+def offset_message_ids(columns: Columns, *, with_element: bool = False) -> BytesColumn:
+    """Return the offset message id of each message's record. Needs STORE_HOSTS.
+
+    with_element: give elements of an inner batch the id ``{offset message id}-{index from 0}``.
+    """
+    hosts, numbers = columns.fields[Field.STORE_HOSTS], columns.numbers
+    count = len(numbers.inner)
+    ends = np.empty(count + 1, np.int32)
+    room = int(hosts.ends[-1]) * 2 + (_HEX_OF_OFFSET + _ELEMENT_SUFFIX_SIZE * with_element) * count
+    out = np.empty(room, np.uint8)
+    inner = numbers.inner if with_element else numbers.inner[:0]
+    columns_kernel.put_ids(hosts.data, hosts.ends, numbers.physical_offset, inner, ends, out)
+    return BytesColumn(ends, out[: ends[-1]])
+
+
+class PropertyPlaces(NamedTuple):
+    """Positions of names and values of properties of a run of messages."""
+
+    row_ends: NDArray[np.int32]  # Arrow's offsets of a map column: one more than messages
+    name_at: NDArray[np.int32]
+    name_length: NDArray[np.int32]
+    value_at: NDArray[np.int32]
+    value_length: NDArray[np.int32]
+
+
+def find_properties(properties: BytesColumn) -> PropertyPlaces:
+    """Return the positions of all properties except TAGS, KEYS and UNIQ_KEY, as lenient as docs/format.md §2."""
+    row_ends = np.empty(len(properties.ends), np.int32)
+    room = int(properties.ends[-1]) // 4 + len(properties.ends)
+    columns = [np.empty(room, np.int32) for _ in range(4)]
+    n = columns_kernel.find_entries(properties.data, properties.ends, row_ends, *columns)
+    return PropertyPlaces(row_ends, *(column[:n] for column in columns))

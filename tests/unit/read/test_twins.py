@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -9,12 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.builders import buffer_of_records, record_bytes, wire_batch
+from tidemark.errors import CorruptStoreError
 from tidemark.format import message
+from tidemark.format.dispatch_request import U8Array
 from tidemark.format.index_file import Header, oldest_entries, oldest_entries_plain
-from tidemark.format.message import Field, PlainMessage, gather_field, number_columns
+from tidemark.format.message import Columns, Field, PlainMessage, checked_columns, columns_of
 from tidemark.format.properties import decode_properties
 from tidemark.format.record import decode_record
+from tidemark.format.sys_flag import INNER_BATCH_FLAGS
 
+TOPIC = b"TopicTest"  # of record_bytes
 PROPERTIES = st.binary(max_size=60) | st.text("ab=\x01\x02 é", max_size=40).map(str.encode)
 ELEMENTS = st.lists(st.tuples(st.binary(max_size=20), PROPERTIES, st.integers(-5, 5)), min_size=1, max_size=5)
 BODIES = st.binary(max_size=60) | ELEMENTS.map(lambda elements: wire_batch(*elements))
@@ -64,7 +69,8 @@ def test_property_columns_equal_the_plain_parser(records: list[dict[str, object]
     buffer = np.frombuffer(b"".join(raws), np.uint8).copy()
     rows = message.check_records(buffer, places=places, physical_offsets=np.zeros(len(places), np.int64), sizes=sizes)
     messages = message.unwrap_records(buffer, places, rows)
-    found = message.find_properties(buffer, messages)
+    properties = columns_of(buffer, messages).fields[Field.PROPERTIES]
+    found = message.find_properties(properties)
     for i, fields in enumerate(records):
         raw = fields["properties"]
         assert isinstance(raw, bytes)
@@ -73,9 +79,9 @@ def test_property_columns_equal_the_plain_parser(records: list[dict[str, object]
         except UnicodeDecodeError:
             continue  # replaced characters may make two names equal
         entries = {
-            buffer[found.name_at[k] :][: found.name_length[k]].tobytes().decode(): buffer[found.value_at[k] :][
-                : found.value_length[k]
-            ]
+            properties.data[found.name_at[k] :][: found.name_length[k]].tobytes().decode(): properties.data[
+                found.value_at[k] :
+            ][: found.value_length[k]]
             .tobytes()
             .decode()
             for k in range(found.row_ends[i], found.row_ends[i + 1])
@@ -84,53 +90,106 @@ def test_property_columns_equal_the_plain_parser(records: list[dict[str, object]
         assert entries == {name: value for name, value in decode_properties(raw).items() if name not in own}
 
 
-@given(RECORDS, st.sampled_from([0, 1]))
-def test_number_columns_equal_the_message_fields(records: list[dict[str, Any]], compressed: int) -> None:
-    """Each column equals MESSAGE's field, and the facts cover all messages."""
+_PLACES = {
+    Field.BORN_HOSTS: ("born_host_at", "born_host_size"),
+    Field.STORE_HOSTS: ("store_host_at", "store_host_size"),
+    Field.TAGS: ("tags_at", "tags_length"),
+    Field.KEYS: ("keys_at", "keys_length"),
+    Field.UNIQUE_KEYS: ("unique_key_at", "unique_key_length"),
+    Field.BODIES: ("body_at", "body_length"),
+}
+
+
+def values(columns: Columns, field: Field) -> list[bytes]:
+    """Return the values of a column."""
+    ends, data = columns.fields[field]
+    return [data[begin:end].tobytes() for begin, end in itertools.pairwise(ends)]
+
+
+@given(RECORDS, st.sampled_from([0, 1]), st.sets(st.sampled_from(Field)))
+def test_columns_equal_the_message_fields(records: list[dict[str, Any]], compressed: int, wanted: set[Field]) -> None:
+    """Fields that are not wanted are empty."""
     if records:
         records[-1]["sys_flag"] |= compressed
     buffer, places, sizes = buffer_of_records(records)
     rows = message.check_records(buffer, places=places, physical_offsets=places, sizes=sizes)
     messages = message.unwrap_records(buffer, places, rows)
-    columns, facts = number_columns(buffer, messages)
-    for name, column in columns._asdict().items():
+    columns = columns_of(buffer, messages, wanted)
+    for name, column in columns.numbers._asdict().items():
         plain = messages[name].tolist()
         if name == "sys_flag":
             plain = [flag & ~0xC0 if inner else flag for flag, inner in zip(plain, messages["inner"], strict=True)]
         assert column.tolist() == plain
-    hosts = {
-        which: {buffer[one[f"{which}_host_at"] :][: one[f"{which}_host_size"]].tobytes() for one in messages}
-        for which in ("born", "store")
-    }
-    assert facts.has_one_born_host == (len(hosts["born"]) <= 1)
-    assert facts.has_one_store_host == (len(hosts["store"]) <= 1)
-    assert facts.compressed == sum(int(one["sys_flag"]) & 1 for one in messages)
-    assert facts.elements == int((messages["inner"] > 0).sum())
-    if not facts.other_properties:
-        assert not len(message.find_properties(buffer, messages).name_at)
+    for field, (at, size) in _PLACES.items():
+        expected = [buffer[one[at] :][: one[size]].tobytes() if field in wanted else b"" for one in messages]
+        assert values(columns, field) == expected
+    assert columns.compressed == sum(int(one["sys_flag"]) & 1 for one in messages)
+    assert columns.elements == int((messages["inner"] > 0).sum())
 
 
 @given(RECORDS)
-def test_gathered_fields_and_views_equal_the_bytes_at_the_message_fields(records: list[dict[str, Any]]) -> None:
-    buffer, places, sizes = buffer_of_records(records)
+def test_properties_without_a_column_of_their_own_are_a_column(records: list[dict[str, Any]]) -> None:
+    """A message whose properties are only TAGS, KEYS and UNIQ_KEY may have them there, too."""
+    buffer, places, sizes = buffer_of_records([{**fields, "sys_flag": 0} for fields in records])
     rows = message.check_records(buffer, places=places, physical_offsets=places, sizes=sizes)
-    messages = message.unwrap_records(buffer, places, rows)
-    _, facts = number_columns(buffer, messages)
-    names = {Field.TAGS: "tags", Field.KEYS: "keys", Field.UNIQUE_KEYS: "unique_key", Field.BODIES: "body"}
-    for field, name in names.items():
-        expected = [buffer[one[f"{name}_at"] :][: one[f"{name}_length"]].tobytes() for one in messages]
-        size = {
-            Field.TAGS: facts.tags_bytes,
-            Field.KEYS: facts.keys_bytes,
-            Field.UNIQUE_KEYS: facts.unique_keys_bytes,
-            Field.BODIES: facts.bodies_bytes,
-        }[field]
-        assert size == sum(map(len, expected))
-        found = gather_field(buffer, messages, field, size)
-        data = found.data.tobytes()
-        assert [data[found.ends[i] : found.ends[i + 1]] for i in range(len(messages))] == expected
-        assert found.values == sum(map(bool, expected))
-        assert field is Field.BODIES or found.is_ascii == b"".join(expected).isascii()
+    columns = columns_of(buffer, message.unwrap_records(buffer, places, rows))
+    for fields, found in zip(records, values(columns, Field.PROPERTIES), strict=True):
+        assert found == fields["properties"] or not found
+        try:
+            others = set(decode_properties(fields["properties"])) - {"TAGS", "KEYS", "UNIQ_KEY"}
+        except UnicodeDecodeError:
+            continue
+        assert found or not others
+
+
+@given(RECORDS, st.integers(1, 200), st.sampled_from([0, 1, 0x301]))
+def test_columns_made_with_the_check_equal_those_of_checked_records(
+    records: list[dict[str, Any]], copies: int, sys_flag: int
+) -> None:
+    """This covers several tiles, and texts that need more room than the first one."""
+    plain = [{**fields, "sys_flag": sys_flag} for fields in records] * copies
+    buffer, places, sizes = buffer_of_records(plain)
+    rows = message.check_records(buffer, places=places, physical_offsets=places, sizes=sizes)
+    expected = columns_of(buffer, message.unwrap_records(buffer, places, rows))
+    found = checked_columns(buffer.copy(), len(plain), TOPIC, 0)
+    assert found is not None
+    assert (found.compressed, found.elements) == (expected.compressed, 0)
+    for name, column in found.numbers._asdict().items():
+        assert column.tolist() == getattr(expected.numbers, name).tolist()
+    assert [values(found, field) for field in Field] == [values(expected, field) for field in Field]
+
+
+@given(st.data())
+def test_records_that_are_not_sound_have_no_columns(data: st.DataObject) -> None:
+    """Any damage to the bytes of one of many records, an inner batch, or another number, topic or queue."""
+    count = data.draw(st.integers(1, 150))
+    buffer, _, _ = buffer_of_records([{"body": b"0123456789", "properties": b"KEYS\x01k\x02"}] * count)
+    assert checked_columns(buffer.copy(), count, TOPIC, 0) is not None
+    assert checked_columns(buffer.copy(), count - 1, TOPIC, 0) is None
+    assert checked_columns(buffer.copy(), count + 1, TOPIC, 0) is None
+    assert checked_columns(buffer.copy(), count, b"TopicTesu", 0) is None
+    assert checked_columns(buffer.copy(), count, TOPIC, 1) is None
+    at = data.draw(st.integers(0, len(buffer) - 1))
+    buffer[at] ^= data.draw(st.integers(1, 255))
+    assert (checked_columns(buffer.copy(), count, TOPIC, 0) is not None) == _are_sound(buffer, count)
+
+
+def _are_sound(buffer: U8Array, count: int) -> bool:
+    """Return what checks in two steps say: the physical offsets are those of the heads."""
+    try:
+        found = message.find_records(buffer)
+    except CorruptStoreError:
+        return False
+    rows = message.check_records(
+        buffer,
+        places=found.places,
+        physical_offsets=found.physical_offsets,
+        sizes=found.sizes,
+        topic=TOPIC,
+        queue_id=0,
+    )
+    are_inner = (rows["sys_flag"] & INNER_BATCH_FLAGS) == INNER_BATCH_FLAGS
+    return len(rows) == count and not rows["fault"].any() and not are_inner.any()
 
 
 @given(st.data())

@@ -8,21 +8,25 @@ from numpy.typing import NDArray
 from tidemark.client.rest.page import RecordsPage
 from tidemark.errors import CorruptStoreError
 from tidemark.format import message
+from tidemark.format.dispatch_request import U8Array
 from tidemark.read.buffers import POOL
 from tidemark.read.records import Records
 
 
 def is_sound(page: RecordsPage, topic: str, queue_id: int) -> bool:
     """Return True if *page* is whole records of the queue: with their numbers, and bodies that have their CRC."""
-    return sound_records(page, topic, queue_id, with_fields=False) is not None
+    buffer = np.frombuffer(page.data, np.uint8)
+    return sound_records(page, buffer, topic, queue_id, with_fields=False) is not None
 
 
-def sound_records(page: RecordsPage, topic: str, queue_id: int, *, with_fields: bool = True) -> Records | None:
+def sound_records(
+    page: RecordsPage, buffer: U8Array, topic: str, queue_id: int, *, with_fields: bool = True
+) -> Records | None:
     """Return the records of *page*, or None if they are not sound as `is_sound` describes.
 
+    buffer       the page's data
     with_fields  False: without what their messages need
     """
-    buffer = np.frombuffer(page.data, np.uint8)
     try:
         found = message.find_records(buffer)
     except CorruptStoreError:

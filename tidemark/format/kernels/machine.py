@@ -1,4 +1,4 @@
-"""What loops need and Python does not have: unaligned big-endian integers, libc's memchr and memcpy, ISA-L's CRC-32.
+"""What loops need and Python does not have: unaligned big-endian integers, libc's memchr and memmove, ISA-L's CRC-32.
 
 Each is an intrinsic of numba: LLVM instructions instead of a Python function. *array* is an array of uint8, *at* and
 *length* are signed, nothing is checked. `compiled.machine` is this module, or None where numba is not needed.
@@ -127,12 +127,12 @@ def find(typingctx, array, byte, at, length):  # type: ignore[no-untyped-def]
 
 @intrinsic
 def copy(typingctx, source, at, length, target, to):  # type: ignore[no-untyped-def]
-    """Copy source[at : at + length] to target[to : to + length] by memcpy; they must not overlap."""
+    """Copy source[at : at + length] to target[to : to + length] by memmove, so they may overlap."""
 
     def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
         begin = _place(context, builder, signature.args[0], args[0], args[1])
         end = _place(context, builder, signature.args[3], args[3], args[4])
-        cgutils.raw_memcpy(builder, end, begin, args[2], itemsize=1)  # type: ignore[no-untyped-call]
+        cgutils.raw_memmove(builder, end, begin, args[2], itemsize=1)  # type: ignore[no-untyped-call]
         return context.get_dummy_value()
 
     return types.none(source, types.intp, types.intp, target, types.intp), codegen

@@ -9,7 +9,7 @@ from tidemark.format.host import IPV4_HOST_SIZE
 from tidemark.format.kernels.compiled import compiled
 from tidemark.format.kernels.copy import copy_bytes
 from tidemark.format.kernels.json_text import NOT_UTF8, is_utf8, put_base64, put_number, put_string
-from tidemark.format.kernels.messages import find_entries, put_ids
+from tidemark.format.kernels.messages import put_entries, put_hex, put_offset
 from tidemark.format.sys_flag import INNER_BATCH_FLAGS, SysFlag
 
 _COMPRESSED, _INNER_FLAGS = int(SysFlag.COMPRESSED), int(INNER_BATCH_FLAGS)
@@ -85,8 +85,6 @@ def put_messages(buffer, messages, first, is_text, terminator, out, scratch):  #
     stops       ALL_DONE; FULL: *out* has no `room_for` the next message; RARE: the next message needs the plain twin:
                 it has a compressed body, properties that are not UTF-8, or an IPv6 host
     """
-    row_ends = np.empty(2, np.int32)
-    id_ends = np.empty(2, np.int32)
     to = 0
     for n in range(first, messages.size):
         message = messages[n]
@@ -105,8 +103,8 @@ def put_messages(buffer, messages, first, is_text, terminator, out, scratch):  #
         if message.unique_key_length > 0:
             to = put_string(buffer, message.unique_key_at, message.unique_key_length, out, to)
         else:
-            to = _put_id(buffer, messages[n : n + 1], True, id_ends, out, to)
-        to = _put_id(buffer, messages[n : n + 1], False, id_ends, out, _put(_OFFSET_ID, out, to))
+            to = _put_id(buffer, message, message.inner, out, to)
+        to = _put_id(buffer, message, 0, out, _put(_OFFSET_ID, out, to))
         to = put_number(message.store_timestamp, out, _put(_STORED, out, to))
         to = put_number(message.born_timestamp, out, _put(_BORN, out, to))
         if message.tags_length > 0:
@@ -116,9 +114,8 @@ def put_messages(buffer, messages, first, is_text, terminator, out, scratch):  #
         to = _put_keys(buffer, message.keys_at, message.keys_length, out, _put(_KEYS, out, to))
         to = _put(_PROPERTIES, out, to)
         if message.properties_length > 0:
-            entries = find_entries(
-                buffer, messages[n : n + 1], row_ends, scratch[0], scratch[1], scratch[2], scratch[3]
-            )
+            at, end = message.properties_at, message.properties_at + message.properties_length
+            entries = put_entries(buffer, at, end, 0, scratch[0], scratch[1], scratch[2], scratch[3])
             for i in range(entries):
                 if i > 0:
                     out[to] = 0x2C
@@ -142,11 +139,11 @@ def put_messages(buffer, messages, first, is_text, terminator, out, scratch):  #
 
 
 @compiled
-def _put_id(buffer, one, with_element, ends, out, to):  # type: ignore[no-untyped-def]
-    """Write the offset message id of one message, with quotes; *with_element* as in `put_ids`."""
+def _put_id(buffer, message, element, out, to):  # type: ignore[no-untyped-def]
+    """Write the offset message id with quotes; *element* as in `put_offset`."""
     out[to] = 0x22
-    put_ids(buffer, one, with_element, ends, out[to + 1 :])
-    to += 1 + ends[1]
+    to = put_hex(buffer, message.store_host_at, message.store_host_size, out, to + 1)
+    to = put_offset(message.physical_offset, element, out, to)
     out[to] = 0x22
     return to + 1
 

@@ -59,6 +59,30 @@ def _is_topic(buffer, at, length, topic):  # type: ignore[no-untyped-def]
     return True
 
 
+@compiled(inline="always")
+def check_record(buffer, at, size, physical_offset, topic, queue_id, with_fields, row, found):  # type: ignore[no-untyped-def]
+    """Check one record, fill *row* as `check_records` does except `fault`, and return that."""
+    row.physical_offset, row.message_size = physical_offset, size
+    outcome, fault, total, body_at, body_length, topic_at, topic_length, properties_length = measure(
+        buffer, at, at + size, physical_offset - at, -1
+    )
+    if outcome != OK:
+        return fault if fault != 0 else _LENGTH
+    row.queue_id = get_i4(buffer, at + QUEUE_ID)
+    if total != size:
+        return _LENGTH
+    if topic.size > 0 and not (row.queue_id == queue_id and _is_topic(buffer, topic_at, topic_length, topic)):
+        return OTHER_QUEUE
+    if with_fields:
+        properties_at = topic_at + topic_length + 2
+        scan_properties(buffer, properties_at, properties_at + properties_length, found)
+        record = total, row.queue_id, body_at, body_length, topic_at, topic_length, properties_length
+        row.owned = 1
+        if not fill_row(buffer, at, physical_offset - at, record, row, found):
+            return _NUMBER
+    return crc_fault(buffer, at, total, body_at, body_length, properties_length)
+
+
 @compiled
 def check_records(buffer, places, physical_offsets, sizes, topic, queue_id, with_fields, rows, found):  # type: ignore[no-untyped-def]
     """Check the records of units and fill rows[i] with `fault`.
@@ -69,34 +93,9 @@ def check_records(buffer, places, physical_offsets, sizes, topic, queue_id, with
     rows         DISPATCH_REQUEST, zeros, one per record; with a fault other than a wrong CRC only those few are filled
     """
     for i in range(places.size):
-        at = places[i]
-        end = at + sizes[i]
-        base = physical_offsets[i] - at
-        row = rows[i]
-        row.physical_offset = physical_offsets[i]
-        row.message_size = sizes[i]
-        outcome, fault, total, body_at, body_length, topic_at, topic_length, properties_length = measure(
-            buffer, at, end, base, -1
+        rows[i].fault = check_record(
+            buffer, places[i], sizes[i], physical_offsets[i], topic, queue_id, with_fields, rows[i], found
         )
-        if outcome != OK:
-            row.fault = fault if fault != 0 else _LENGTH
-            continue
-        row.queue_id = get_i4(buffer, at + QUEUE_ID)
-        if total != sizes[i]:
-            row.fault = _LENGTH
-            continue
-        if topic.size > 0 and not (row.queue_id == queue_id and _is_topic(buffer, topic_at, topic_length, topic)):
-            row.fault = OTHER_QUEUE
-            continue
-        if with_fields:
-            properties_at = topic_at + topic_length + 2
-            scan_properties(buffer, properties_at, properties_at + properties_length, found)
-            record = total, row.queue_id, body_at, body_length, topic_at, topic_length, properties_length
-            row.owned = 1
-            if not fill_row(buffer, at, base, record, row, found):
-                row.fault = _NUMBER
-                continue
-        row.fault = crc_fault(buffer, at, total, body_at, body_length, properties_length)
 
 
 @compiled
@@ -238,6 +237,13 @@ def copy_records(buffer, base, physical_offsets, sizes, out, to):  # type: ignor
         to += length
 
 
+@compiled(inline="always")
+def record_size(buffer, at):  # type: ignore[no-untyped-def]
+    """Return the size of the record at *at* as its head has it; 0 if no record of this size fits into the buffer."""
+    size = get_i4(buffer, at) if buffer.size - at >= MIN_RECORD_SIZE else 0
+    return 0 if size < MIN_RECORD_SIZE or size > buffer.size - at else size
+
+
 @compiled
 def find_records(buffer, places, sizes, physical_offsets, queue_offsets):  # type: ignore[no-untyped-def]
     """Fill the columns for each of the consecutive records in *buffer* and return their number; -1 if they do not fit.
@@ -246,8 +252,8 @@ def find_records(buffer, places, sizes, physical_offsets, queue_offsets):  # typ
     """
     n, at = 0, 0
     while at < buffer.size:
-        size = get_i4(buffer, at) if buffer.size - at >= MIN_RECORD_SIZE else 0
-        if size < MIN_RECORD_SIZE or size > buffer.size - at:
+        size = record_size(buffer, at)
+        if size == 0:
             return -1
         places[n], sizes[n] = at, size
         physical_offsets[n], queue_offsets[n] = get_i8(buffer, at + PHYSICAL_OFFSET), get_i8(buffer, at + QUEUE_OFFSET)
@@ -267,68 +273,57 @@ def _hex_digits(value):  # type: ignore[no-untyped-def]
     return x + np.uint64(0x3030303030303030) + is_letter * np.uint64(ord("A") - ord("9") - 1)
 
 
-@compiled
-def put_id(buffer, message, out, to):  # type: ignore[no-untyped-def]
-    """Write the offset message id (docs/format.md §2) of a MESSAGE row at out[to] in upper-case hex; return its end."""
-    at = message.store_host_at
-    for k in range(at, at + message.store_host_size, 4):
+@compiled(inline="always")
+def put_hex(buffer, at, size, out, to):  # type: ignore[no-untyped-def]
+    """Write buffer[at : at + size], a multiple of four bytes, at out[to] in upper-case hex; return its end."""
+    for k in range(at, at + size, 4):
         put_i8(out, to, _hex_digits(get_u4(buffer, k)))
         to += 8
-    physical_offset = np.uint64(message.physical_offset)
-    put_i8(out, to, _hex_digits(physical_offset >> np.uint64(32)))
-    put_i8(out, to + 8, _hex_digits(physical_offset & np.uint64(0xFFFFFFFF)))
-    return to + 16
+    return to
+
+
+@compiled(inline="always")
+def put_offset(physical_offset, element, out, to):  # type: ignore[no-untyped-def]
+    """Write the second part of an offset message id (docs/format.md §2) at out[to]; return its end.
+
+    element  index in an inner batch, from 1: appended, from 0, after a hyphen. 0: nothing is appended
+    """
+    offset = np.uint64(physical_offset)
+    put_i8(out, to, _hex_digits(offset >> np.uint64(32)))
+    put_i8(out, to + 8, _hex_digits(offset & np.uint64(0xFFFFFFFF)))
+    to += 16
+    if element > 0:
+        out[to] = _HYPHEN
+        to = put_number(np.int64(element - 1), out, to + 1)
+    return to
 
 
 @compiled
-def put_ids(buffer, messages, with_element, ends, out):  # type: ignore[no-untyped-def]
-    """Write the offset message ids of *messages* consecutively; ends as in `gather`.
+def put_entries(buffer, at, end, first, name_at, name_length, value_at, value_length):  # type: ignore[no-untyped-def]
+    """Write the positions of the properties in buffer[at:end] from row *first* on; return the row after the last one.
 
-    with_element  append a hyphen and the index in the batch to the id of each element of an inner batch
+    Of duplicates the last one counts (docs/format.md §2). TAGS, KEYS and UNIQ_KEY are not included, since MESSAGE has
+    their positions. The arrays are long enough: n bytes have at most n / 4 + 1 properties.
     """
-    to = 0
-    ends[0] = 0
-    for i in range(messages.size):
-        to = put_id(buffer, messages[i], out, to)
-        if with_element and messages[i].inner > 0:
-            out[to] = _HYPHEN
-            to = put_number(np.int64(messages[i].inner - 1), out, to + 1)
-        ends[i + 1] = to
-
-
-@compiled
-def find_entries(buffer, messages, row_ends, name_at, name_length, value_at, value_length):  # type: ignore[no-untyped-def]
-    """Write the positions of properties of *messages*, the last one of duplicates (docs/format.md §2); return how many.
-
-    TAGS, KEYS and UNIQ_KEY are not included, since MESSAGE has their positions.
-
-    row_ends  int32, one more than messages: Arrow's offsets of a map column. The other arrays have one value per entry
-              and are long enough: properties of n bytes have at most n / 4 + 1 entries
-    """
-    n = 0
-    row_ends[0] = 0
-    for i in range(messages.size):
-        first = n
-        position = messages[i].properties_at
-        end = position + messages[i].properties_length
-        while position < end:
-            segment_end = find_byte(buffer, names.PROPERTY_SEPARATOR, position, end)
-            name_end = find_byte(buffer, names.NAME_VALUE_SEPARATOR, position, segment_end)
-            if position < name_end < segment_end - 1:
-                length = name_end - position
-                known = name_of(buffer, position, length)
-                if known in (names.TAGS, names.KEYS, names.UNIQ_KEY):
-                    position = segment_end + 1
-                    continue
-                to = n
-                for k in range(first, n):
-                    if name_length[k] == length and is_same(buffer, name_at[k], position, length):
-                        to = k
-                        break
-                name_at[to], name_length[to] = position, length
-                value_at[to], value_length[to] = name_end + 1, segment_end - name_end - 1
-                if to == n:
-                    n += 1
-            position = segment_end + 1
-        row_ends[i + 1] = n
+    n = first
+    position = at
+    while position < end:
+        segment_end = find_byte(buffer, names.PROPERTY_SEPARATOR, position, end)
+        name_end = find_byte(buffer, names.NAME_VALUE_SEPARATOR, position, segment_end)
+        if position < name_end < segment_end - 1:
+            length = name_end - position
+            known = name_of(buffer, position, length)
+            if known in (names.TAGS, names.KEYS, names.UNIQ_KEY):
+                position = segment_end + 1
+                continue
+            to = n
+            for k in range(first, n):
+                if name_length[k] == length and is_same(buffer, name_at[k], position, length):
+                    to = k
+                    break
+            name_at[to], name_length[to] = position, length
+            value_at[to], value_length[to] = name_end + 1, segment_end - name_end - 1
+            if to == n:
+                n += 1
+        position = segment_end + 1
     return n

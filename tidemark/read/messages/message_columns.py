@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from tidemark.format import message
 from tidemark.format.compression import decompress
 from tidemark.format.dispatch_request import U8Array
-from tidemark.format.message import Field, MessageArray, gather_field, number_columns
+from tidemark.format.message import BytesColumn, Columns, Field, columns_of, offset_message_ids
 from tidemark.format.properties import split_keys
 from tidemark.format.sys_flag import SysFlag
 from tidemark.read.buffers import POOL
@@ -54,6 +54,28 @@ _SPACE = 0x20
 _INT32_SIZE = 4
 
 
+_AS_THEY_ARE = {
+    "queue_offset": "queue_offset",
+    "physical_offset": "physical_offset",
+    "store_timestamp_ms": "store_timestamp",
+    "born_timestamp_ms": "born_timestamp",
+    "flag": "flag",
+    "reconsume_times": "reconsume_times",
+    "body_crc": "body_crc",
+}
+_FIELDS = {  # that a column needs
+    "message_id": {Field.UNIQUE_KEYS, Field.STORE_HOSTS},
+    "offset_msg_id": {Field.STORE_HOSTS},
+    "tag": {Field.TAGS},
+    "keys": {Field.KEYS},
+    "properties": {Field.PROPERTIES},
+    "sys_flag": {Field.BODIES},  # the flag of a compressed body shows whether it could be decompressed
+    "born_host": {Field.BORN_HOSTS},
+    "store_host": {Field.STORE_HOSTS},
+    "body": {Field.BODIES},
+}
+
+
 def message_batch(
     part: PulledPart,
     columns: Collection[str] | None = None,
@@ -65,19 +87,14 @@ def message_batch(
     room  limit of the response for decompressed bodies
     """
     schema = SCHEMA if columns is None else pa.schema([field for field in SCHEMA if field.name in columns])
-    made = _Columns(part, room)
+    fields = set().union(*(_FIELDS.get(name, ()) for name in schema.names))
+    return batch_of(columns_of(part.records.buffer, part.messages, fields, POOL.lend), schema, room=room)
+
+
+def batch_of(columns: Columns, schema: pa.Schema = SCHEMA, *, room: BodyRoom | None = None) -> pa.RecordBatch:
+    """Return *columns* as a batch. schema: SCHEMA or a part of it; room: as for `message_batch`."""
+    made = _Columns(columns, room)
     return pa.RecordBatch.from_arrays([made.column(name) for name in schema.names], schema=schema)
-
-
-_AS_THEY_ARE = {
-    "queue_offset": "queue_offset",
-    "physical_offset": "physical_offset",
-    "store_timestamp_ms": "store_timestamp",
-    "born_timestamp_ms": "born_timestamp",
-    "flag": "flag",
-    "reconsume_times": "reconsume_times",
-    "body_crc": "body_crc",
-}
 
 
 class _Columns:
@@ -86,11 +103,11 @@ class _Columns:
     Without functools.cached_property, which has one lock for all objects before Python 3.12.
     """
 
-    def __init__(self, part: PulledPart, room: BodyRoom | None) -> None:
-        self._buffer = part.records.buffer
-        self._messages = part.messages
+    def __init__(self, columns: Columns, room: BodyRoom | None) -> None:
+        self._columns = columns
+        self._numbers = columns.numbers
+        self._count = len(columns.numbers.flag)
         self._room = room
-        self._numbers, self._facts = number_columns(self._buffer, self._messages)
         self._ids: pa.Array | None = None
         self._bodies: tuple[pa.Array, NDArray[np.bool_]] | None = None
 
@@ -103,68 +120,63 @@ class _Columns:
 
     @property
     def message_id(self) -> pa.Array:
-        unique_keys = self._text(Field.UNIQUE_KEYS, self._facts.unique_keys_bytes)
+        unique_keys = self._text(Field.UNIQUE_KEYS)
         if not unique_keys.null_count:
             return unique_keys
-        if unique_keys.null_count == len(self._messages):
+        if unique_keys.null_count == self._count:
             return self._own_offset_ids
         return pc.coalesce(unique_keys, self._own_offset_ids)
 
     @property
     def _own_offset_ids(self) -> pa.Array:
         """Ids of messages without a UNIQ_KEY; those of inner batches contain the index in the batch."""
-        if not self._facts.elements:
+        if not self._columns.elements:
             return self.offset_msg_id
-        return self._offset_ids(with_element=True)
+        return _strings(*offset_message_ids(self._columns, with_element=True), None, is_ascii=True)
 
     @property
     def offset_msg_id(self) -> pa.Array:
         if self._ids is None:
-            self._ids = self._offset_ids(with_element=False)
+            self._ids = _strings(*offset_message_ids(self._columns), None, is_ascii=True)
         return self._ids
-
-    def _offset_ids(self, *, with_element: bool) -> pa.Array:
-        size = self._facts.store_host_bytes
-        return _ascii(*message.offset_message_ids(self._buffer, self._messages, size, with_element=with_element))
 
     @property
     def tag(self) -> pa.Array:
-        return self._text(Field.TAGS, self._facts.tags_bytes)
+        return self._text(Field.TAGS)
 
     @property
     def keys(self) -> pa.Array:
-        if not self._facts.keys_bytes:
-            return _no_lists(len(self._messages))
-        return _key_lists(self._text(Field.KEYS, self._facts.keys_bytes))
+        if not self._columns.fields[Field.KEYS].ends[-1]:
+            return _no_lists(self._count)
+        return _key_lists(self._text(Field.KEYS))
 
-    def _text(self, text: Field, size: int) -> pa.Array:
-        """Return a text of each message; null for messages without it. size: bytes of all of them."""
-        if not size:
-            return pa.nulls(len(self._messages), pa.string())
-        found = gather_field(self._buffer, self._messages, text, size)
-        valid = None if found.values == len(self._messages) else np.diff(found.ends) > 0
-        return _strings(found.ends, found.data, valid, is_ascii=found.is_ascii)
+    def _text(self, text: Field) -> pa.Array:
+        """Return a text of each message; null for messages without it."""
+        ends, data = self._columns.fields[text]
+        if not ends[-1]:
+            return pa.nulls(self._count, pa.string())
+        valid = ends[1:] > ends[:-1]
+        return _strings(ends, data, None if valid.all() else valid)
 
     @property
     def properties(self) -> pa.Array:
-        if not self._facts.other_properties:
-            return _no_properties(len(self._messages))
-        return _properties(self._buffer, self._messages)
+        properties = self._columns.fields[Field.PROPERTIES]
+        return _properties(properties) if properties.ends[-1] else _no_properties(self._count)
 
     @property
     def sys_flag(self) -> pa.Array:
         flags = self._numbers.sys_flag
-        if not self._facts.compressed:
+        if not self._columns.compressed:
             return _number_array(flags)
         return pa.array(flags & ~np.where(self._made_bodies()[1], int(SysFlag.COMPRESSED), 0).astype(np.int32))
 
     @property
     def born_host(self) -> pa.Array:
-        return _hosts(self._buffer, self._messages, "born", is_one=self._facts.has_one_born_host)
+        return _hosts(self._columns.fields[Field.BORN_HOSTS])
 
     @property
     def store_host(self) -> pa.Array:
-        return _hosts(self._buffer, self._messages, "store", is_one=self._facts.has_one_store_host)
+        return _hosts(self._columns.fields[Field.STORE_HOSTS])
 
     @property
     def body(self) -> pa.Array:
@@ -177,17 +189,12 @@ class _Columns:
         return self._bodies
 
     def _make_bodies(self) -> tuple[pa.Array, NDArray[np.bool_]]:
-        if not self._facts.compressed:
-            return self._stored_bodies(), np.zeros(len(self._messages), np.bool_)
-        compressed = (self._messages["sys_flag"] & SysFlag.COMPRESSED) != 0
-        require_thread(self._facts.compressed, int(self._messages["body_length"][compressed].sum()))
-        return _decompressed(self._stored_bodies().to_pylist(), self._messages["sys_flag"], compressed, self._room)
-
-    def _stored_bodies(self) -> pa.Array:
-        size = self._facts.bodies_bytes
-        found = gather_field(self._buffer, self._messages, Field.BODIES, size, POOL.lend)
-        buffers = [None, pa.py_buffer(found.ends), pa.py_buffer(found.data)]
-        return pa.Array.from_buffers(pa.binary(), len(self._messages), buffers, 0)
+        stored = _binary(self._columns.fields[Field.BODIES])
+        if not self._columns.compressed:
+            return stored, np.zeros(self._count, np.bool_)
+        compressed = (self._numbers.sys_flag & SysFlag.COMPRESSED) != 0
+        require_thread(self._columns.compressed, int(pc.binary_length(stored).to_numpy()[compressed].sum()))
+        return _decompressed(stored.to_pylist(), self._numbers.sys_flag, compressed, self._room)
 
 
 def arrow_stream(
@@ -214,9 +221,9 @@ def _number_array(values: NDArray[np.int32] | NDArray[np.int64]) -> pa.Array:
     return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(values)], 0)
 
 
-def _ascii(ends: NDArray[np.int32], data: U8Array) -> pa.Array:
-    """Return strings of ASCII characters from Arrow offsets and bytes."""
-    return _strings(ends, data, None, is_ascii=True)
+def _binary(values: BytesColumn) -> pa.Array:
+    buffers = [None, pa.py_buffer(values.ends), pa.py_buffer(values.data)]
+    return pa.Array.from_buffers(pa.binary(), len(values.ends) - 1, buffers, 0)
 
 
 def _strings(
@@ -266,11 +273,11 @@ def _has_spaces(texts: pa.Array) -> bool:
     return data is not None and bool((np.frombuffer(data, np.uint8) == _SPACE).any())
 
 
-def _properties(buffer: U8Array, messages: MessageArray) -> pa.Array:
+def _properties(properties: BytesColumn) -> pa.Array:
     """Return all properties except those with a separate column."""
-    places = message.find_properties(buffer, messages)
-    names = _strings(*message.gather(buffer, places.name_at, places.name_length), None)
-    values = _strings(*message.gather(buffer, places.value_at, places.value_length), None)
+    places = message.find_properties(properties)
+    names = _strings(*message.gather(properties.data, places.name_at, places.name_length), None)
+    values = _strings(*message.gather(properties.data, places.value_at, places.value_length), None)
     return pa.MapArray.from_arrays(pa.array(places.row_ends), names, values, pa.map_(pa.string(), pa.string()))
 
 
@@ -280,18 +287,21 @@ def _no_properties(n: int) -> pa.Array:
     return pa.Array.from_buffers(_PROPERTIES, n, [None, ends], 0, children=[_NO_ENTRIES])
 
 
-def _hosts(buffer: U8Array, messages: MessageArray, which: str, *, is_one: bool) -> pa.Array:
+def _hosts(hosts: BytesColumn) -> pa.Array:
     """Return hosts as text. There are few distinct ones, usually one, so each is formatted only once."""
-    n = len(messages)
-    if n and is_one:
-        at, size = (int(messages[f"{which}_host_{name}"][0]) for name in ("at", "size"))
-        return _repeated(host_text(buffer[at : at + size].tobytes()).encode(), n)
-    ends, data = message.gather(buffer, messages[f"{which}_host_at"], messages[f"{which}_host_size"])
-    raw = pa.Array.from_buffers(pa.binary(), n, [None, pa.py_buffer(ends), pa.py_buffer(data)])
-    encoded = raw.dictionary_encode()
+    n = len(hosts.ends) - 1
+    first = hosts.data[: hosts.ends[1]] if n else hosts.data
+    if n and _are_equal(hosts, first):
+        return _repeated(host_text(first.tobytes()).encode(), n)
+    encoded = _binary(hosts).dictionary_encode()
     require_thread(len(encoded.dictionary))
     texts = pa.array([host_text(host) for host in encoded.dictionary.to_pylist()], pa.string())
     return texts.take(encoded.indices)
+
+
+def _are_equal(hosts: BytesColumn, first: U8Array) -> bool:
+    is_of_one_size = len(hosts.data) == (len(hosts.ends) - 1) * len(first)  # the sizes are 8 and 20
+    return is_of_one_size and bool((hosts.data[len(first) :] == hosts.data[: -len(first)]).all())
 
 
 def _repeated(text: bytes, n: int) -> pa.Array:
