@@ -75,6 +75,7 @@ def _compile(folder: Path, loops: dict[tuple[str, str], tuple[Any, ...]]) -> str
     compiled.machine.crc_is_in_a_variable = True
     extension = _numba("pycc.cc").CC(NAME)
     extension.output_dir = str(folder)
+    extension.use_nrt = compiled.WITH_NUMBAS_RUNTIME
     sources, use_crc32 = compiled._SOURCES, compiled.machine.use_crc32
     extension.export("sources", "int64()")(lambda: sources)
     extension.export("use_crc32", "void(intp)")(lambda address: use_crc32(address))  # noqa: PLW0108 - an intrinsic

@@ -59,6 +59,11 @@ def _load_machine() -> ModuleType:
         raise ModuleNotFoundError(_NO_MACHINE_CODE, name=error.name) from error
 
 
+# Without numba's runtime, which counts references to arrays by atomic instructions: in small functions these took most
+# of the time. So a loop allocates nothing, and assigns no array to a part of another one, for which numba may allocate.
+WITH_NUMBAS_RUNTIME = False
+_OPTIONS: dict[str, Any] = {"nogil": True, "cache": True, "_nrt": WITH_NUMBAS_RUNTIME}
+
 extension = _load_extension()
 machine: Any = None if extension else _load_machine()
 
@@ -91,7 +96,7 @@ def _called_by_loops_alone(function: Any) -> Any:
 def _compiled_by_numba(function: Any, options: dict[str, Any]) -> Any:
     from numba import njit
 
-    dispatcher = njit(nogil=True, cache=True, **options)(function)
+    dispatcher = njit(**_OPTIONS, **options)(function)
     cache = getattr(dispatcher, "_cache", None)  # None if numba is disabled
     if cache is not None:
         cache._cache_file._source_stamp = (cache._cache_file._source_stamp, _SOURCES)

@@ -85,11 +85,14 @@ def order_rows(numbers, edges, order):  # type: ignore[no-untyped-def]
             edges[numbers[i] + 1] += 1
     for number in range(count):
         edges[number + 1] += edges[number]
-    places = edges[:count].copy()
     for i in range(numbers.size):
         if numbers[i] >= 0:
-            order[places[numbers[i]]] = i
-            places[numbers[i]] += 1
+            order[edges[numbers[i]]] = i
+            edges[numbers[i]] += 1
+    for number in range(count - 1, 0, -1):  # each edge is now that of the next queue
+        edges[number] = edges[number - 1]
+    if count > 0:
+        edges[0] = 0
 
 
 @compiled

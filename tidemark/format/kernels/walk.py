@@ -10,6 +10,7 @@ import numpy as np
 from tidemark.format.dispatch_request import Fault, Outcome
 from tidemark.format.kernels import properties as names
 from tidemark.format.kernels.compiled import compiled
+from tidemark.format.kernels.copy import copy_bytes
 from tidemark.format.kernels.crc import masked_crc32
 from tidemark.format.kernels.integers import get_i2, get_i4, get_i8, parse_decimal, put_i4
 from tidemark.format.kernels.positions import (
@@ -109,7 +110,7 @@ def owner_of(buffer, topic_at, topic_length, queue_id, shards, scratch):  # type
     The finaliser is needed because a CRC is linear: its lowest bits are the same for queues 0 to 3 of any topic.
     scratch: uint8, at least topic_length + 4.
     """
-    scratch[:topic_length] = buffer[topic_at : topic_at + topic_length]
+    copy_bytes(buffer, topic_at, topic_length, scratch, 0)
     put_i4(scratch, topic_length, queue_id)
     h = np.uint32(masked_crc32(scratch, 0, topic_length + 4))
     h = np.uint32((h ^ (h >> np.uint32(16))) * np.uint32(0x85EBCA6B))
@@ -127,11 +128,19 @@ def _is_schedule(buffer, at, length):  # type: ignore[no-untyped-def]
     return True
 
 
-@compiled
-def _read_numbers(buffer, row, found):  # type: ignore[no-untyped-def]
+@compiled(inline="always")
+def _fill_numbers(buffer, row, found):  # type: ignore[no-untyped-def]
     """Set base offset, batch size and tags code of *row*; False if a number is invalid (RocketMQ's parser throws)."""
     row.base_offset = row.queue_offset
     row.batch_size = 1
+    row.tags_code = 0
+    if row.tags_length > 0 or found[names.INNER_NUM, 1] > 0 or found[names.DELAY, 1] > 0:
+        return _read_numbers(buffer, row, found)
+    return True
+
+
+@compiled
+def _read_numbers(buffer, row, found):  # type: ignore[no-untyped-def]
     num, base = names.INNER_NUM, names.INNER_BASE
     if found[num, 1] > 0 and found[base, 1] > 0:
         base_ok, base_offset = parse_decimal(buffer, found[base, 0], found[base, 1], _I8_MAX)
@@ -140,7 +149,6 @@ def _read_numbers(buffer, row, found):  # type: ignore[no-untyped-def]
             return False
         row.base_offset = base_offset
         row.batch_size = batch_size
-    row.tags_code = 0
     if row.tags_length > 0:
         row.tags_code = np.int64(np.int32(text_hash(buffer, row.tags_at, row.tags_length, 0)))
     delay = names.DELAY
@@ -215,7 +223,7 @@ def fill_row(buffer, at, base, record, row, found):  # type: ignore[no-untyped-d
         found[names.MULTI_DISPATCH, 1],
     )
     row.multi_offsets_at, row.multi_offsets_length = found[names.MULTI_OFFSETS, 0], found[names.MULTI_OFFSETS, 1]
-    return _read_numbers(buffer, row, found)
+    return _fill_numbers(buffer, row, found)
 
 
 @compiled
