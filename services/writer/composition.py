@@ -27,6 +27,7 @@ from .log.group_appender import GroupAppender
 from .log.log_tail import LogTail
 from .log.open_store import OpenStore
 from .log.page_preallocation import PagePreallocation
+from .log.record_starts import RecordStarts
 from .metrics import WriterMetrics
 from .remoting.composition import WriterRemoting
 from .retention.retention_thread import Retention
@@ -137,6 +138,7 @@ def compose_commit_log(
         DiskGuard(store.paths.root, settings.min_free_disk_bytes, look=store.free_bytes),
         store.journal,
         PagePreallocation(log),
+        RecordStarts(settings.idempotence_rebuild_bytes, recovered.record_starts),
         position=recovered.end,
         store_timestamp=recovered.store_timestamp,
         buffer_size=settings.write_buffer_size_bytes,

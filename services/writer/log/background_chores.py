@@ -1,6 +1,6 @@
 """BackgroundChores: background work in a thread of its own, so that no append waits for it.
 
-It prepares the next file, makes the committed offset durable while it moves, and saves the queue offsets at each roll.
+It prepares the next file, makes the committed offset durable while it moves, and saves the queue offsets from time to time.
 """
 
 from __future__ import annotations
@@ -67,8 +67,8 @@ class BackgroundChores:
                 self._asked = self._wanted = start
                 self._changed.notify()
 
-    def rolled(self, snapshot: Snapshot) -> None:
-        """Save *snapshot*, taken when the log rolled to its next file, once it is flushed."""
+    def save(self, snapshot: Snapshot) -> None:
+        """Save *snapshot* once the log is flushed up to it."""
         with self._changed:
             self._snapshot = snapshot
             self._changed.notify()

@@ -34,6 +34,7 @@ from .unanswered_batches import UnansweredBatches
 log = structlog.get_logger()
 
 _LITTLE_BYTES = 64 << 10  # the event loop appends up to this itself, which takes less time than to wake the thread
+_SNAPSHOT_BYTES = 256 << 20  # of the log, after which the queue offsets are saved: a start reads what follows
 _LITTLE_ROOM = 1 << 20  # required room in the file, more than _LITTLE_BYTES take as records: the loop creates no file
 
 
@@ -84,6 +85,7 @@ class CommitLog:
             flushed_offset=lambda: self._flusher.flushed_offset,
             on_failure=self._fail,
         )
+        self._snapshot_at = store.recovered.end
         self._thread = threading.Thread(target=self._run, name="appender", daemon=True)
 
     def start(self) -> None:
@@ -207,7 +209,7 @@ class CommitLog:
 
     def ask_for_snapshot(self) -> None:
         """Schedule a save of the present queue offsets. Safe from any thread."""
-        self._inbox.put(lambda: self._chores.rolled(self.snapshot()))
+        self._inbox.put(lambda: self._chores.save(self.snapshot()))
 
     def snapshot(self) -> Snapshot:
         """Return the queue offsets at the log's end. Call it on the appender thread, or after `close`."""
@@ -243,8 +245,9 @@ class CommitLog:
 
     def _plan_background_work(self) -> None:
         tail = self._appender.tail
-        if tail.take_roll() is not None:
-            self._chores.rolled(self.snapshot())
+        if tail.position - self._snapshot_at >= min(_SNAPSHOT_BYTES, self._segments.size):
+            self._snapshot_at = tail.position
+            self._chores.save(self.snapshot())
         file_end = self._segments.end_of_file(tail.position)
         if file_end - tail.position <= self._segments.size // 2:
             self._chores.prepare(file_end)

@@ -80,4 +80,5 @@ class GroupAppender:
 
     def snapshot(self) -> Snapshot:
         """Return the queue offsets at the log's end."""
-        return Snapshot(self.tail.position, self.tail.store_timestamp, self.tail.offsets.copy())
+        tail = self.tail
+        return Snapshot(tail.position, tail.store_timestamp, tail.offsets.copy(), tail.record_starts.all())

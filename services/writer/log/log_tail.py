@@ -22,6 +22,7 @@ from .batch_journal import BatchJournal, stretch_of
 from .disk_guard import DiskGuard
 from .page_preallocation import LEAST_BYTES, PagePreallocation
 from .queue_offsets import QueueOffsets
+from .record_starts import RecordStarts
 from .segments import Segments, as_unavailable
 
 
@@ -37,6 +38,7 @@ class LogTail:
         guard: DiskGuard,
         journal: BatchJournal,
         pages: PagePreallocation,
+        record_starts: RecordStarts,
         *,
         position: int,
         store_timestamp: int,
@@ -45,7 +47,7 @@ class LogTail:
         self.position = position  # the log's end, including the buffer's content
         self.store_timestamp = store_timestamp  # of the last record; store times never decrease
         self.offsets = offsets
-        self.rolled_at: int | None = None  # start of the file after the last roll, until `take_roll`
+        self.record_starts = record_starts
         self._file_end = 0  # of the position's file; at most the position if that file may be missing
         self._segments = segments
         self._encoder = encoder
@@ -155,7 +157,6 @@ class LogTail:
         self._write(self.position, encode_blank(end - self.position))
         self.position = end
         self._file_end = end + self._segments.size
-        self.rolled_at = end
 
     def write_out(self) -> None:
         """Write the buffer. If the write fails, it is undone and the batches of the run get the error.
@@ -182,6 +183,8 @@ class LogTail:
                 batch.appended, batch.error = None, error
             if isinstance(error, DiskFullError):
                 self._guard.saw_full_disk()
+        else:
+            self.record_starts.note(start)
 
     def _write_journal(self, start: int, run: list[Batch]) -> None:
         """Record the stretches of the batches of *run*, which the buffer holds from *start*."""
@@ -235,11 +238,6 @@ class LogTail:
         """Return the starts of the files written since the last call, ascending."""
         dirty, self._dirty = sorted(self._dirty), set()
         return dirty
-
-    def take_roll(self) -> int | None:
-        """Return the start of the file after the last roll, if there was a roll since the last call."""
-        rolled, self.rolled_at = self.rolled_at, None
-        return rolled
 
     def close(self) -> None:
         """Stop the thread that prefetches pages. No append may follow."""

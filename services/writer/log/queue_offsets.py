@@ -63,11 +63,13 @@ class Snapshot(NamedTuple):
     position: int
     store_timestamp: int
     offsets: QueueOffsets
+    record_starts: tuple[int, ...] = ()  # as in NextOffsets
 
 
 def save_snapshot(path: Path, snapshot: Snapshot, storage: Storage) -> None:
     """Save the snapshot durably; the previous one is kept as `.bak`."""
-    save_next_offsets(path, NextOffsets(snapshot.position, snapshot.store_timestamp, dict(snapshot.offsets)), storage)
+    position, store_timestamp, offsets, record_starts = snapshot
+    save_next_offsets(path, NextOffsets(position, store_timestamp, dict(offsets), record_starts), storage)
 
 
 def load_snapshot(path: Path) -> Snapshot | None:
@@ -78,4 +80,4 @@ def load_snapshot(path: Path) -> Snapshot | None:
     offsets = QueueOffsets()
     for (topic, queue_id), offset in saved.table.items():
         offsets.set(QueueKey(topic, queue_id), offset)
-    return Snapshot(saved.position, saved.store_timestamp, offsets)
+    return Snapshot(saved.position, saved.store_timestamp, offsets, saved.record_starts)

@@ -6,6 +6,7 @@ first bad record is the torn end: all bytes from it are zeroed and synced before
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -28,7 +29,8 @@ from tidemark.store.storage import Storage
 
 from ..batch.batch import QueueKey
 from ..dedup.recent_batches import TailKeys
-from .queue_offsets import QueueOffsets, load_snapshot
+from .queue_offsets import QueueOffsets, Snapshot, load_snapshot
+from .record_starts import RecordStarts
 from .segments import Segments
 
 _WIPE_STEP = 1 << 20
@@ -45,6 +47,7 @@ class Recovered(NamedTuple):
     tail_keys: TailKeys
     damages: list[Damage]
     scanned_from: int
+    record_starts: tuple[int, ...]  # some physical offsets at which a record begins
 
 
 def recover(paths: StorePaths, segments: Segments, *, rebuild_bytes: int) -> Recovered:
@@ -56,10 +59,15 @@ def recover(paths: StorePaths, segments: Segments, *, rebuild_bytes: int) -> Rec
     scan: _Scan | None = None
     offsets, store_timestamp = QueueOffsets(), 0
     if snapshot is not None and snapshot.position <= log.capacity_end:
-        offsets, store_timestamp = snapshot.offsets.copy(), snapshot.store_timestamp
+        store_timestamp = snapshot.store_timestamp
         tail = max(snapshot.position, floor) - rebuild_bytes
-        start = max(log.min_offset, log.file_start(max(0, min(snapshot.position, tail, limit))))
-        scan = _Scan(log, offsets, start, floor, limit, rebuild_bytes)
+        needed = max(0, min(snapshot.position, tail, limit))
+        for start in _starts(log, snapshot, needed):
+            offsets = snapshot.offsets.copy()
+            scan = _Scan(log, offsets, start, floor, limit, rebuild_bytes)
+            if scan.begins_with_record:
+                break
+        assert scan is not None, "the start of a file is always tried"
         if scan.end < snapshot.position:  # its offsets include records that were lost
             scan, offsets, store_timestamp = None, QueueOffsets(), 0
     adopted = scan is None or (snapshot is not None and snapshot.position < log.min_offset)
@@ -74,7 +82,17 @@ def recover(paths: StorePaths, segments: Segments, *, rebuild_bytes: int) -> Rec
     zero_after(segments, scan.end)
     scan.tail_keys.close()
     timestamp = max(store_timestamp, scan.store_timestamp)
-    return Recovered(scan.end, floor, timestamp, offsets, scan.tail_keys, scan.damages, scan.start)
+    record_starts = tuple(start for start in scan.record_starts.all() if start < scan.end)
+    return Recovered(scan.end, floor, timestamp, offsets, scan.tail_keys, scan.damages, scan.start, record_starts)
+
+
+def _starts(log: MappedFileQueue, snapshot: Snapshot, needed: int) -> Iterator[int]:
+    """Yield where to begin to read everything from *needed* on: a known record start, then the start of its file."""
+    file_start = max(log.min_offset, log.file_start(needed))
+    known = [start for start in (*snapshot.record_starts, snapshot.position) if file_start < start <= needed]
+    if known:
+        yield max(known)
+    yield file_start
 
 
 class _Scan:
@@ -90,6 +108,8 @@ class _Scan:
         self.store_timestamp = 0
         self.damages: list[Damage] = []
         self.tail_keys = TailKeys(rebuild_bytes)
+        self.record_starts = RecordStarts(rebuild_bytes)
+        self.begins_with_record = False
         self._last_places: dict[QueueKey, int] = {}  # physical offset of each queue's last record
         self._known_end = start  # end of the last record or damage, at which a blank record may begin
         self._run(floor, limit)
@@ -116,6 +136,9 @@ class _Scan:
     def _take(self, buffer: U8Array, rows: RequestArray) -> None:
         if rows.size == 0:
             return
+        first = int(rows["physical_offset"][0])
+        self.begins_with_record |= first == self.start
+        self.record_starts.note(first)
         self._known_end = int(rows["physical_offset"][-1]) + int(rows["message_size"][-1])
         self.store_timestamp = max(self.store_timestamp, int(rows["store_timestamp"].max()))
         self.tail_keys.add(buffer, rows)

@@ -25,6 +25,7 @@ class NextOffsets(NamedTuple):
     position: int
     store_timestamp: int
     table: Mapping[tuple[str, int], int]  # (topic, queue id) → next queue offset
+    record_starts: tuple[int, ...] = ()  # some physical offsets below the position at which a record begins
 
 
 def save_next_offsets(path: Path, next_offsets: NextOffsets, storage: Storage) -> None:
@@ -42,6 +43,7 @@ def encode_next_offsets(next_offsets: NextOffsets) -> bytes:
         "position": next_offsets.position,
         "storeTimestamp": next_offsets.store_timestamp,
         "offsetTable": table,
+        "recordStarts": next_offsets.record_starts,
     }
     return orjson.dumps(content, option=orjson.OPT_SORT_KEYS)
 
@@ -67,7 +69,8 @@ def decode_next_offsets(content: dict[str, Any]) -> NextOffsets:
         for topic, queues in content["offsetTable"].items()
         for queue_id, offset in queues.items()
     }
-    return NextOffsets(int(content["position"]), int(content["storeTimestamp"]), table)
+    record_starts = tuple(int(start) for start in content.get("recordStarts", ()))
+    return NextOffsets(int(content["position"]), int(content["storeTimestamp"]), table, record_starts)
 
 
 NEXT_OFFSETS_FORM = FileRules(lambda data: decode_next_offsets(orjson.loads(data)), lambda table: (table.position,))

@@ -15,6 +15,7 @@ from services.writer.log.disk_guard import DiskGuard
 from services.writer.log.log_tail import LogTail
 from services.writer.log.page_preallocation import PagePreallocation
 from services.writer.log.queue_offsets import QueueOffsets
+from services.writer.log.record_starts import RecordStarts
 from services.writer.log.segments import Segments
 from tests.builders import STORE_HOST
 from tidemark.errors import DiskFullError
@@ -59,6 +60,7 @@ class Tail:
             DiskGuard(folder, 0),
             self.journal,
             self.pages,
+            RecordStarts(0),
             position=0,
             store_timestamp=0,
             buffer_size=1 << 14,

@@ -124,7 +124,7 @@ def test_snapshot_is_saved_once_the_log_is_flushed_up_to_it(keeping: Keeping) ->
     """The committed offset is durable before the snapshot, which recovery trusts."""
     snapshot = snapshot_at(500)
     keeping.flushed_offset = 499
-    keeping.keeper.rolled(snapshot)
+    keeping.keeper.save(snapshot)
     keeping.keeper.committed()
     wait_until(lambda: len(keeping.syncs) == 1)
     assert load_snapshot(keeping.snapshot_path) is None
@@ -138,10 +138,10 @@ def test_snapshot_that_a_full_disk_refuses_is_logged_and_the_next_one_is_saved(k
     keeping.flushed_offset = 900
     with capture_logs() as logs:
         keeping.disk.is_full = True
-        keeping.keeper.rolled(snapshot_at(500))
+        keeping.keeper.save(snapshot_at(500))
         wait_until(lambda: bool(logs))
         keeping.disk.is_full = False
-        keeping.keeper.rolled(snapshot_at(900))
+        keeping.keeper.save(snapshot_at(900))
         wait_until(lambda: load_snapshot(keeping.snapshot_path) == snapshot_at(900))
     assert [event["event"] for event in logs] == ["snapshot_not_saved"]
 

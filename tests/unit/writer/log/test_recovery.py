@@ -7,6 +7,7 @@ import pytest
 
 from services.writer.batch.batch import QueueKey
 from services.writer.log.queue_offsets import QueueOffsets, Snapshot, save_snapshot
+from services.writer.log.record_starts import RecordStarts
 from services.writer.log.recovery import Recovered, lower_tombstones, recover, zero_after
 from services.writer.log.segments import Segments
 from tests.builders import STORE_MS, Placed, blank_bytes, write_log
@@ -28,28 +29,29 @@ def records(count: int, *, first: int = 0, **fields: Any) -> list[dict[str, Any]
 class Store:
     """A store whose log a test writes, and its recovery."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, file_size: int = FILE_SIZE) -> None:
+        self.file_size = file_size
         self.paths = StorePaths(root)
         self.disk = DiskStorage()
         self.paths.writer.mkdir(parents=True)
         self.paths.checkpoint.parent.mkdir(exist_ok=True)
 
     def write(self, fields: list[dict[str, Any]]) -> list[Placed]:
-        return write_log(self.paths.log_folders.all[0], FILE_SIZE, fields)
+        return write_log(self.paths.log_folders.all[0], self.file_size, fields)
 
     def overwrite(self, at: int, data: bytes) -> None:
-        start = at - at % FILE_SIZE
+        start = at - at % self.file_size
         with (self.paths.log_folders.all[0] / f"{start:020d}").open("r+b") as file:
             file.seek(at - start)
             file.write(data)
 
     def open(self) -> Segments:
-        return Segments(MappedFileQueue(self.paths.log_folders.all[0], FILE_SIZE, self.disk))
+        return Segments(MappedFileQueue(self.paths.log_folders.all[0], self.file_size, self.disk))
 
-    def recover(self) -> Recovered:
+    def recover(self, rebuild_bytes: int = 1 << 20) -> Recovered:
         segments = self.open()
         try:
-            return recover(self.paths, segments, rebuild_bytes=1 << 20)
+            return recover(self.paths, segments, rebuild_bytes=rebuild_bytes)
         finally:
             segments.log.close()
 
@@ -184,3 +186,47 @@ def test_a_cut_leaves_zeros_and_at_most_one_empty_file(store: Store) -> None:
     segments.log.close()
     assert kept == placed[0].data.ljust(len(kept), b"\0")
     assert len(kept) <= 2 * FILE_SIZE
+
+
+REBUILD_BYTES = 1 << 21
+
+
+@pytest.fixture
+def long_store(tmp_path: Path) -> Store:
+    """Return a store of 4 MiB in one file, whose writer stopped in order."""
+    store = Store(tmp_path, file_size=8 << 20)
+    starts = RecordStarts(REBUILD_BYTES)
+    placed = store.write(records(1000, body=b"x" * 4000))
+    for one in placed:
+        starts.note(one.physical_offset)
+    offsets = QueueOffsets()
+    offsets.set(QueueKey(TOPIC, 0), 1000)
+    save_snapshot(
+        store.paths.writer / "queue_offsets", Snapshot(end_of(placed[-1]), STORE_MS, offsets, starts.all()), store.disk
+    )
+    return store
+
+
+def test_only_the_tail_for_recent_batches_is_read(long_store: Store) -> None:
+    """It begins at a record within the file; the next snapshot knows such places, too."""
+    found = long_store.recover(REBUILD_BYTES)
+    read = found.end - found.scanned_from
+    assert REBUILD_BYTES <= read < REBUILD_BYTES * 1.6
+    assert found.offsets.next(QueueKey(TOPIC, 0)) == 1000
+    assert not found.damages
+    assert found.record_starts[0] == found.scanned_from
+
+
+def test_a_file_is_read_from_its_start_if_no_record_is_where_one_was(long_store: Store) -> None:
+    """Damage is then found as before."""
+    at = long_store.recover(REBUILD_BYTES).scanned_from
+    long_store.overwrite(at, bytes(200))
+    long_store.make_durable(at + (1 << 20))
+    found = long_store.recover(REBUILD_BYTES)
+    assert found.scanned_from == 0
+    assert [damage.physical_offset for damage in found.damages] == [at]
+    assert found.offsets.next(QueueKey(TOPIC, 0)) == 1000
+
+
+def test_record_starts_above_the_needed_tail_are_not_used(long_store: Store) -> None:
+    assert long_store.recover(3 << 20).scanned_from < long_store.recover(REBUILD_BYTES).scanned_from
