@@ -267,11 +267,11 @@ def columns_of(
     """Return columns of *messages*, whose positions refer to *buffer*. fields: the others stay empty."""
     sums = np.zeros(columns_kernel.N_SUMS, np.int64)
     columns_kernel.measure(messages, sums)
-    sizes = sums.tolist()
+    sums[[field for field in Field if field not in fields]] = 0
+    *sizes, compressed, elements = sums.tolist()
     numbers, ends = _new_columns(len(messages), new_buffer)
-    data = tuple(new_buffer(sizes[field] if field in fields else 0) for field in Field)
-    columns_kernel.fill_columns(buffer, messages, _wanted(fields), numbers, ends, data)
-    compressed, elements = sizes[columns_kernel.COMPRESSED], sizes[columns_kernel.ELEMENTS]
+    data = tuple(map(new_buffer, sizes))
+    columns_kernel.fill_columns(buffer, messages, sums, numbers, ends, data)
     return Columns(numbers, list(map(BytesColumn, ends, data)), compressed, elements)
 
 
@@ -288,13 +288,13 @@ def checked_columns(
     numbers, ends = _new_columns(count, new_buffer)
     places, rows = np.empty(columns_kernel.TILE, np.int64), np.empty(columns_kernel.TILE, DISPATCH_REQUEST)
     messages, found = np.empty(columns_kernel.TILE, MESSAGE), np.empty((N_NAMES, 2), np.int64)
-    name, sums, wanted = np.frombuffer(topic, np.uint8), np.empty(columns_kernel.N_SUMS, np.int64), _wanted(ALL_FIELDS)
+    name, sums = np.frombuffer(topic, np.uint8), np.empty(columns_kernel.N_SUMS, np.int64)
     at = row = 0
     room = min(_FIRST_ROOM_A_MESSAGE * count, len(buffer))
     data = _new_data(room, buffer, new_buffer)
     while True:
         at, row, stop = columns_kernel.check_and_fill(
-            buffer, at, row, name, queue_id, places, rows, messages, found, sums, wanted, numbers, ends, data
+            buffer, at, row, name, queue_id, places, rows, messages, found, sums, numbers, ends, data
         )
         if stop != columns_kernel.FULL:
             break
@@ -324,10 +324,6 @@ def _new_columns(count: int, new_buffer: NewBuffer) -> tuple[NumberColumns, NDAr
         *memory[longs : longs + integers].view(np.int32).reshape(_INTEGERS, count),
     )
     return numbers, ends
-
-
-def _wanted(fields: Collection[Field]) -> NDArray[np.bool_]:
-    return np.array([field in fields for field in Field])
 
 
 def offset_message_ids(columns: Columns, *, with_element: bool = False) -> BytesColumn:

@@ -103,27 +103,27 @@ def _append_field(buffer, messages, field, first, ends, out):  # type: ignore[no
 
 
 @compiled
-def _append(buffer, messages, first, wanted, numbers, ends, data):  # type: ignore[no-untyped-def]
+def _append(buffer, messages, first, sums, numbers, ends, data):  # type: ignore[no-untyped-def]
     _fill_numbers(messages, first, numbers)
     for field in range(N_FIELDS):
-        if wanted[field]:
+        if sums[field] > 0:
             _append_field(buffer, messages, field, first, ends, data[field])
         else:
-            ends[field, first + 1 : first + messages.size + 1] = 0
+            ends[field, first + 1 : first + messages.size + 1] = ends[field, first]
 
 
 @compiled
-def fill_columns(buffer, messages, wanted, numbers, ends, data):  # type: ignore[no-untyped-def]
+def fill_columns(buffer, messages, sums, numbers, ends, data):  # type: ignore[no-untyped-def]
     """Fill the columns of MESSAGE rows.
 
-    wanted   bool, N_FIELDS: fields to gather
+    sums     bytes of each field, as by `measure`; 0: do not gather it
     numbers  `tidemark.format.message.NumberColumns`; in elements of an inner batch, sys_flag is without its flags
     ends     int32, (N_FIELDS, messages + 1): Arrow's offsets of each field, of which the first one is set
     data     a uint8 array for each field, large enough
     """
     for first in range(0, messages.size, TILE):
         tile = messages[first : min(first + TILE, messages.size)]
-        _append(buffer, tile, first, wanted, numbers, ends, data)
+        _append(buffer, tile, first, sums, numbers, ends, data)
 
 
 @compiled
@@ -147,7 +147,7 @@ def _check_tile(buffer, at, topic, queue_id, places, rows, found):  # type: igno
 
 @compiled
 def check_and_fill(  # type: ignore[no-untyped-def]
-    buffer, at, first, topic, queue_id, places, rows, messages, found, sums, wanted, numbers, ends, data
+    buffer, at, first, topic, queue_id, places, rows, messages, found, sums, numbers, ends, data
 ):
     """Check the consecutive records in *buffer* from *at* on, and fill their columns from row *first* on.
 
@@ -170,7 +170,7 @@ def check_and_fill(  # type: ignore[no-untyped-def]
         for field in range(N_FIELDS):
             if ends[field, first] + sums[field] > data[field].size:
                 return at, first, FULL
-        _append(buffer, tile, first, wanted, numbers, ends, data)
+        _append(buffer, tile, first, sums, numbers, ends, data)
         at, first = end, first + count
     return at, first, ALL_DONE
 

@@ -6,6 +6,7 @@ inner batch's elements have their own properties, without TAGS, KEYS and UNIQ_KE
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Collection, Mapping
 
 import numpy as np
@@ -306,6 +307,11 @@ def _are_equal(hosts: BytesColumn, first: U8Array) -> bool:
 
 def _repeated(text: bytes, n: int) -> pa.Array:
     """Return *n* strings *text*."""
+    return _many(text, 1 << n.bit_length()).slice(0, n)
+
+
+@functools.lru_cache(maxsize=8)
+def _many(text: bytes, n: int) -> pa.Array:
     ends = np.arange(0, (n + 1) * len(text), len(text), dtype=np.int32)
     return pa.Array.from_buffers(pa.string(), n, [None, pa.py_buffer(ends), pa.py_buffer(text * n)])
 
