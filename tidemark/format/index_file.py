@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -14,7 +13,7 @@ from numpy.typing import NDArray
 
 from tidemark.errors import CorruptStoreError
 from tidemark.format.dispatch_request import RequestArray, U8Array
-from tidemark.format.index_layout import ENTRY_SIZE, HEADER_SIZE, SLOT_SIZE, previous_entry
+from tidemark.format.index_layout import ENTRY_SIZE, HEADER_SIZE, SLOT_SIZE
 from tidemark.format.kernels import chains as chains_kernel
 from tidemark.format.kernels import index as kernel
 from tidemark.format.kernels import slots as slots_kernel
@@ -230,29 +229,32 @@ def oldest_entries_plain(
     slots: U8Array, entries: U8Array, header: Header, *, key_hash: int, after: int, below: int, least_ms: int
 ) -> list[int]:
     """Return the result of `oldest_entries` without a limit, entry by entry: its plain twin."""
-    chain: list[bytes] = []
+    hits: set[int] = set()
     heads = slots[: len(slots) // SLOT_SIZE * SLOT_SIZE].view(">i4")
     number = int(heads[key_hash % len(heads)])
     while 0 < number < len(entries) // ENTRY_SIZE:
-        chain.append(entries[ENTRY_SIZE * number : ENTRY_SIZE * (number + 1)].tobytes())
-        previous = previous_entry(chain[-1])
+        entry_hash, physical_offset, difference, previous = _ENTRY.unpack_from(entries.data, ENTRY_SIZE * number)
+        latest_ms = header.begin_timestamp + difference * 1000 + 1000
+        if entry_hash == key_hash and after < physical_offset < below and latest_ms > least_ms:
+            hits.add(physical_offset)
         if previous >= number:
             break
         number = previous
-    return chain_offsets(chain, header.begin_timestamp, key_hash=key_hash, after=after, below=below, least_ms=least_ms)
-
-
-def chain_offsets(
-    chain: Iterable[bytes], begin_timestamp: int, *, key_hash: int, after: int, below: int, least_ms: int
-) -> list[int]:
-    """Return the distinct physical offsets that `oldest_entries` finds in a slot's *chain* of entries, ascending.
-
-    begin_timestamp  of the file's header
-    """
-    hits: set[int] = set()
-    for entry in chain:
-        entry_hash, physical_offset, difference, _ = _ENTRY.unpack(entry)
-        latest_ms = begin_timestamp + difference * 1000 + 1000
-        if entry_hash == key_hash and after < physical_offset < below and latest_ms > least_ms:
-            hits.add(physical_offset)
     return sorted(hits)
+
+
+def find_cached(
+    files: NDArray[np.int64], *, key_hash: int, after: int, below: int, least_ms: int, most: int
+) -> list[int] | None:
+    """Return the distinct physical offsets that `oldest_entries` finds in several files, ascending.
+
+    Reads only the page cache, never waits for a disk. Returns None if that is not enough, or if there are more than
+    *most* offsets, or entries in a chain.
+
+    files  a row for each file: descriptor, number of slots, number of entries
+    """
+    out, scratch = np.empty(most, np.int64), np.empty(HEADER_SIZE, np.uint8)
+    n = chains_kernel.find_cached(files, key_hash, after, below, least_ms, scratch, out)
+    if n == chains_kernel.NOT_CACHED:
+        return None
+    return sorted(set(out[:n].tolist())) if n > 1 else out[:n].tolist()

@@ -24,9 +24,3 @@ ENTRY = np.dtype(
 )
 HEADER_SIZE, SLOT_SIZE, ENTRY_SIZE = HEADER.itemsize, 4, ENTRY.itemsize
 assert HEADER_SIZE == 40 and ENTRY_SIZE == 20
-_PREVIOUS = np.dtype(ENTRY).fields["previous_entry"][1]  # type: ignore[index]
-
-
-def previous_entry(entry: bytes) -> int:
-    """Return the number of the next older entry of the slot of *entry*, 20 bytes; at most 0 if there is none."""
-    return int.from_bytes(entry[_PREVIOUS : _PREVIOUS + 4], "big", signed=True)

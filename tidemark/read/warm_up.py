@@ -6,7 +6,7 @@ import numpy as np
 
 from tidemark.format import consume_queue, message, reading
 from tidemark.format.check import Checker, Crc
-from tidemark.format.index_file import Header, find_entries, oldest_entries
+from tidemark.format.index_file import Header, find_cached, find_entries, oldest_entries
 from tidemark.format.index_layout import ENTRY_SIZE, SLOT_SIZE
 from tidemark.format.queue_groups import number_queues
 from tidemark.format.record import Record, encode_record
@@ -46,3 +46,4 @@ def warm_up() -> None:
         table.flags.writeable = False
     oldest_entries(slots, entries, Header(), key_hash=0, after=-1, below=0, limit=1)
     find_entries(slots, entries, Header(), key_hash=0, begin_ms=0, end_ms=0, limit=1)
+    find_cached(np.empty((0, 3), np.int64), key_hash=0, after=-1, below=0, least_ms=0, most=1)

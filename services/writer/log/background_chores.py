@@ -1,6 +1,6 @@
 """BackgroundChores: background work in a thread of its own, so that no append waits for it.
 
-It prepares the next file, makes the committed offset durable while it moves, and saves the queue offsets from time to time.
+It prepares the next file, makes the committed offset durable while it moves, and saves the queue offsets at times.
 """
 
 from __future__ import annotations

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import itertools
+import os
+import tempfile
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,7 +17,14 @@ from tests.builders import buffer_of_records, record_bytes, wire_batch
 from tidemark.errors import CorruptStoreError
 from tidemark.format import message
 from tidemark.format.dispatch_request import U8Array
-from tidemark.format.index_file import Header, oldest_entries, oldest_entries_plain
+from tidemark.format.index_file import (
+    ANY_TIME,
+    Header,
+    encode_header,
+    find_cached,
+    oldest_entries,
+    oldest_entries_plain,
+)
 from tidemark.format.message import Columns, Field, PlainMessage, checked_columns, columns_of
 from tidemark.format.properties import decode_properties
 from tidemark.format.record import decode_record
@@ -241,3 +252,67 @@ def test_index_chains_of_any_shape_are_walked_as_by_the_plain_twin(
         page, more = oldest_entries(slot_table, table, Header(), limit=limit, **query)
         assert set(page.tolist()) <= set(whole)
         assert more or page.tolist() == whole
+
+
+@pytest.fixture(scope="module")
+def index_files() -> Iterator[list[int]]:
+    """Return descriptors of two files on a file system that can read without waiting; skip if there is none."""
+    with tempfile.TemporaryFile(dir=".") as one, tempfile.TemporaryFile(dir=".") as other:
+        one.write(b"x")
+        one.flush()
+        try:
+            os.preadv(one.fileno(), [bytearray(1)], 0, os.RWF_NOWAIT)
+        except OSError:
+            pytest.skip("the file system cannot read without waiting")
+        yield [one.fileno(), other.fileno()]
+
+
+@given(
+    tables=st.lists(
+        st.lists(
+            st.tuples(st.integers(0, 3), st.integers(0, 40), st.integers(-1, 5), st.integers(-1, 12)),
+            min_size=1,
+            max_size=12,
+        ),
+        min_size=2,
+        max_size=2,
+    ),
+    heads=st.lists(st.integers(-1, 14), min_size=3, max_size=3),
+    begin=st.integers(0, 9000),
+    after=st.integers(-1, 30),
+    below=st.integers(0, 45),
+    least_ms=st.integers(0, 6000),
+    most=st.integers(1, 30),
+)
+def test_chains_of_several_cached_files_equal_those_of_the_plain_twin(
+    index_files: list[int],
+    tables: list[list[tuple[int, int, int, int]]],
+    heads: list[int],
+    begin: int,
+    after: int,
+    below: int,
+    least_ms: int,
+    most: int,
+) -> None:
+    """Nothing is returned where one of them is too long, or a file has not all that its chain needs."""
+    slots = np.array(heads, ">i4").view(np.uint8)
+    plain = [np.array(table, np.dtype([("h", ">i4"), ("p", ">i8"), ("t", ">i4"), ("n", ">i4")])) for table in tables]
+    header = Header(begin_timestamp=begin)
+    for descriptor, table in zip(index_files, plain, strict=True):
+        os.truncate(descriptor, 0)
+        os.pwrite(descriptor, encode_header(header) + slots.tobytes() + table.tobytes(), 0)
+    files = np.array(
+        [(descriptor, len(heads), len(table)) for descriptor, table in zip(index_files, plain, strict=True)], np.int64
+    )
+    for key_hash in range(4):
+        query = {"key_hash": key_hash, "after": after, "below": below}
+        expected: set[int] = set()
+        for table in plain:
+            view = table.view(np.uint8)
+            expected |= set(
+                oldest_entries_plain(slots, view, header, least_ms=least_ms if least_ms > 0 else ANY_TIME, **query)
+            )
+        assert find_cached(files, least_ms=least_ms, most=24, **query) == sorted(expected)
+        assert find_cached(files, least_ms=least_ms, most=most, **query) in (None, sorted(expected))
+    os.truncate(index_files[1], 41)
+    assert find_cached(files, key_hash=0, after=-1, below=1, least_ms=0, most=24) is None

@@ -1,4 +1,5 @@
-"""What loops need and Python does not have: unaligned big-endian integers, libc's memchr and memmove, ISA-L's CRC-32.
+"""What loops need and Python does not have: unaligned big-endian integers, libc's memchr and memmove, ISA-L's CRC-32,
+and reads of cached bytes of a file.
 
 Each is an intrinsic of numba: LLVM instructions instead of a Python function. *array* is an array of uint8, *at* and
 *length* are signed, nothing is checked. `compiled.machine` is this module, or None where numba is not needed.
@@ -6,6 +7,7 @@ Each is an intrinsic of numba: LLVM instructions instead of a Python function. *
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import llvmlite.binding as llvm
@@ -21,6 +23,7 @@ BOUNDS_ARE_CHECKED = bool(config.BOUNDSCHECK)  # type: ignore[attr-defined]  # N
 _BYTE, _SIZE, _POINTER = ir.IntType(8), ir.IntType(64), ir.IntType(8).as_pointer()
 _CRC_SYMBOL = "tidemark_crc32"
 _CRC_TYPE = ir.FunctionType(ir.IntType(32), [ir.IntType(32), _POINTER, _SIZE])
+_NO_WAIT: int | None = getattr(os, "RWF_NOWAIT", None)  # Linux
 crc_is_in_a_variable = False  # the extension is loaded without LLVM's table of symbols
 
 
@@ -136,3 +139,26 @@ def copy(typingctx, source, at, length, target, to):  # type: ignore[no-untyped-
         return context.get_dummy_value()
 
     return types.none(source, types.intp, types.intp, target, types.intp), codegen
+
+
+@intrinsic
+def read_cached(typingctx, descriptor, array, length, offset):  # type: ignore[no-untyped-def]
+    """Read *length* bytes at *offset* of a file to the start of *array*, without waiting for a disk (RWF_NOWAIT).
+
+    Returns the number of bytes read; negative if they are not in the page cache, or if the system cannot do that.
+    """
+    vector = ir.LiteralStructType([_POINTER, _SIZE])  # struct iovec
+    integer = ir.IntType(32)
+    preadv2 = ir.FunctionType(_SIZE, [integer, vector.as_pointer(), integer, _SIZE, integer])
+
+    def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
+        if _NO_WAIT is None:
+            return ir.Constant(_SIZE, -1)
+        place = cgutils.alloca_once(builder, vector)  # type: ignore[no-untyped-call]
+        data = context.make_array(signature.args[1])(context, builder, args[1]).data
+        builder.store(data, cgutils.gep_inbounds(builder, place, 0, 0))  # type: ignore[no-untyped-call]
+        builder.store(args[2], cgutils.gep_inbounds(builder, place, 0, 1))  # type: ignore[no-untyped-call]
+        function = cgutils.get_or_insert_function(builder.module, preadv2, "preadv2")  # type: ignore[no-untyped-call]
+        return builder.call(function, [args[0], place, integer(1), args[3], integer(_NO_WAIT)])
+
+    return types.intp(types.int32, array, types.intp, types.intp), codegen

@@ -10,7 +10,7 @@ import numpy as np
 
 from tidemark.format import consume_queue, elements
 from tidemark.format.host import IPV4_HOST_SIZE, IPV6_HOST_SIZE
-from tidemark.format.index_layout import ENTRY, SLOT_SIZE
+from tidemark.format.index_layout import ENTRY, HEADER, SLOT_SIZE
 from tidemark.format.record import HEAD
 from tidemark.format.sys_flag import SysFlag
 
@@ -46,6 +46,7 @@ ENTRY_HASH, ENTRY_OFFSET, ENTRY_TIME, ENTRY_PREVIOUS = positions(
     ENTRY, "key_hash", "physical_offset", "time_difference", "previous_entry"
 )
 SLOT = SLOT_SIZE
+(HEADER_BEGIN_TIMESTAMP,) = positions(HEADER, "begin_timestamp")
 
 # both queue types begin their units with the first two
 UNIT_PHYSICAL_OFFSET, UNIT_MESSAGE_SIZE, UNIT_TAGS_CODE = positions(

@@ -8,6 +8,9 @@ import threading
 import time
 from pathlib import Path
 
+import numpy as np
+from numpy.typing import NDArray
+
 from tidemark.errors import StoreContradictionError
 from tidemark.format.dispatch_request import U8Array
 from tidemark.format.index_file import (
@@ -15,20 +18,20 @@ from tidemark.format.index_file import (
     DEFAULT_ENTRIES,
     DEFAULT_SLOTS,
     Header,
-    chain_offsets,
     decode_header,
     entry_at,
     file_size,
+    find_cached,
     oldest_entries,
-    slot_at,
 )
-from tidemark.format.index_layout import ENTRY_SIZE, HEADER_SIZE, SLOT_SIZE, previous_entry
-from tidemark.read.cached import NotCachedError, is_cached_only, pread
+from tidemark.format.index_layout import ENTRY_SIZE, HEADER_SIZE, SLOT_SIZE
+from tidemark.read.cached import NotCachedError, is_cached_only
 from tidemark.store.open_file import OpenFile
 from tidemark.store.random_access import map_for_random_reads
 
 _ENTRIES_A_SLOT = DEFAULT_ENTRIES // DEFAULT_SLOTS
-_MOST_IN_PLACE = 32  # entries of a chain that an event loop looks at
+_MOST_IN_PLACE = 32  # entries of a chain that an event loop looks at, and offsets that it finds
+_NO_END = 1 << 62
 _SETTLED_NS = 2_000_000_000  # a folder's time that is so old differs from that of any later change
 
 _Folders = tuple[tuple[int, int] | None, ...]  # inode and time of the last change of each folder; None: there is none
@@ -53,16 +56,7 @@ class IndexTable:
     def oldest(
         self, key_hash: int, *, after: int, below: int, limit: int, least_ms: int = ANY_TIME
     ) -> tuple[list[int], bool]:
-        """Return what `oldest_entries` finds. Raises NotCachedError as `require_cached` does."""
-        if is_cached_only():
-            if least_ms <= 0:  # the header is not needed
-                begin_ms, least_ms = 0, ANY_TIME
-            else:
-                begin_ms = decode_header(self._read(HEADER_SIZE, 0)).begin_timestamp
-            found = chain_offsets(
-                self._chain(key_hash), begin_ms, key_hash=key_hash, after=after, below=below, least_ms=least_ms
-            )
-            return found[:limit], len(found) > limit
+        """Return what `oldest_entries` finds, which may wait for a disk."""
         offsets, more = oldest_entries(
             self.slots,
             self.entries,
@@ -81,27 +75,19 @@ class IndexTable:
         The kernels read mapped pages, and a page that is not in memory would stop the thread.
         """
         if is_cached_only():
-            self._read(HEADER_SIZE, 0)
-            self._chain(key_hash)
+            _find_cached(np.array([self.row]), key_hash, after=-1, below=_NO_END, least_ms=1)
 
-    def _chain(self, key_hash: int) -> list[bytes]:
-        """Return the entries of the key's slot, newest first. Raises NotCachedError for a long chain."""
-        slot = self._read(SLOT_SIZE, slot_at(key_hash % self._n_slots))
-        number = int.from_bytes(slot, "big", signed=True)
-        capacity = len(self.entries) // ENTRY_SIZE
-        found: list[bytes] = []
-        while 0 < number < capacity:
-            if len(found) == _MOST_IN_PLACE:
-                raise NotCachedError
-            found.append(self._read(ENTRY_SIZE, entry_at(self._n_slots, number)))
-            previous = previous_entry(found[-1])
-            if previous >= number:
-                break
-            number = previous
-        return found
+    @property
+    def row(self) -> tuple[int, int, int]:
+        """The file's row for `index_file.find_cached`."""
+        return self._file.descriptor, self._n_slots, len(self.entries) // ENTRY_SIZE
 
-    def _read(self, size: int, at: int) -> bytes:
-        return pread(self._file.descriptor, size, at)
+
+def _find_cached(files: NDArray[np.int64], key_hash: int, *, after: int, below: int, least_ms: int) -> list[int]:
+    found = find_cached(files, key_hash=key_hash, after=after, below=below, least_ms=least_ms, most=_MOST_IN_PLACE)
+    if found is None:
+        raise NotCachedError
+    return found
 
 
 class IndexReader:
@@ -120,6 +106,18 @@ class IndexReader:
         self._tables: dict[tuple[str, int, str], IndexTable] = {}  # name, inode, path
         self._lock = threading.Lock()
         self._listed: tuple[_Folders, list[IndexTable]] | None = None  # one assignment: several threads read it
+        self._rows: tuple[list[IndexTable], NDArray[np.int64]] | None = None  # likewise
+
+    def find_cached(self, key_hash: int, *, after: int, below: int, least_ms: int) -> list[int]:
+        """Return what `oldest_entries` finds in all files together. Only for a thread that must not wait.
+
+        Raises NotCachedError if the files have changed, or if not all that is needed is in memory, or if it is much.
+        """
+        tables, known = self.tables(), self._rows
+        if known is None or known[0] is not tables:
+            rows = np.array([table.row for table in tables], np.int64).reshape(-1, 3)
+            self._rows = known = tables, rows
+        return _find_cached(known[1], key_hash, after=after, below=below, least_ms=least_ms)
 
     def tables(self) -> list[IndexTable]:
         """Return the current files. The list is shared: do not change it.

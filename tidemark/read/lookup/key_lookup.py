@@ -17,7 +17,7 @@ from tidemark.format.dispatch_request import Fault
 from tidemark.format.index_file import find_entries, key_hash
 from tidemark.format.message import MessageArray
 from tidemark.format.properties import KEYS, UNIQ_KEY, decode_properties, split_keys
-from tidemark.read.cached import require_thread
+from tidemark.read.cached import is_cached_only, require_thread
 from tidemark.read.lookup.index_reader import IndexReader
 from tidemark.read.lookup.record_lookup import has_unit
 from tidemark.read.pull import PulledPart
@@ -102,6 +102,9 @@ def _candidates(index: IndexReader, watermark: Watermark, query: KeyQuery, after
     hashed = key_hash(query.topic, query.key)
     hits: list[int] = []
     room = min(max(query.limit, 1), query.max_candidates)
+    if is_cached_only():
+        hits = index.find_cached(hashed, after=after, below=watermark.physical_offset, least_ms=query.from_ms)
+        return hits[:room], len(hits) > room
     for table in index.tables():
         found, more = table.oldest(
             hashed, after=after, below=watermark.physical_offset, limit=room + 1, least_ms=query.from_ms
