@@ -9,6 +9,7 @@ from benchmarks.benchmark import Benchmark
 from benchmarks.rows import (
     accumulated,
     append,
+    append_stream,
     command,
     drain,
     growth,
@@ -28,6 +29,7 @@ from benchmarks.rows import (
 
 _MODULES = (
     append,
+    append_stream,
     send_single,
     accumulated,
     visible,
