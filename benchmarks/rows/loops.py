@@ -20,8 +20,8 @@ from benchmarks.report import Result, Row
 from tidemark.client.producer.table_columns import ColumnNames, column_slices
 from tidemark.format import index_file, message, wire_batch
 from tidemark.format.check import Checker, Crc
+from tidemark.format.columns import columns_of
 from tidemark.format.dispatch_request import U8Array
-from tidemark.format.message import columns_of
 from tidemark.format.pack import pack_batches
 from tidemark.format.record import HEAD, Magic
 

@@ -6,8 +6,7 @@ A MESSAGE is a row of positions and numbers; positions (`*_at`) count from byte 
 
 from __future__ import annotations
 
-import enum
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -16,12 +15,11 @@ from numpy.typing import NDArray
 from tidemark.errors import BatchMalformedError, CorruptStoreError
 from tidemark.format.dispatch_request import DISPATCH_REQUEST, Fault, RequestArray, U8Array
 from tidemark.format.elements import decode_elements
-from tidemark.format.kernels import columns as columns_kernel
 from tidemark.format.kernels import messages as kernel
 from tidemark.format.kernels.properties import N_NAMES
 from tidemark.format.primitives import masked_crc32
 from tidemark.format.record import HEAD, MIN_RECORD_SIZE, Record
-from tidemark.format.sys_flag import INNER_BATCH_FLAGS, SysFlag
+from tidemark.format.sys_flag import INNER_BATCH_FLAGS
 
 MESSAGE = np.dtype(
     [
@@ -58,8 +56,6 @@ MessageArray = NDArray[np.void]
 
 _SYS_FLAG_AT = int(HEAD.fields["sys_flag"][1])  # type: ignore[index]
 _QUEUE_OFFSET_AT = int(HEAD.fields["queue_offset"][1])  # type: ignore[index]
-_ELEMENT_SUFFIX_SIZE = len("-2147483647")
-_HEX_OF_OFFSET = 16  # digits
 OTHER_QUEUE_FAULT = kernel.OTHER_QUEUE  # in addition to Fault: a valid record of another topic or queue
 _REASONS = {**{int(fault): fault.name for fault in Fault}, kernel.OTHER_QUEUE: "OTHER_QUEUE"}
 
@@ -67,7 +63,8 @@ _REASONS = {**{int(fault): fault.name for fault in Fault}, kernel.OTHER_QUEUE: "
 NewBuffer = Callable[[int], U8Array]  # returns a buffer of this size, uninitialised
 
 
-def _empty(size: int) -> U8Array:
+def new_array(size: int) -> U8Array:
+    """Return a buffer that nobody shares."""
     return np.empty(size, np.uint8)
 
 
@@ -111,7 +108,7 @@ def check_records(
     topic: bytes = b"",
     queue_id: int = 0,
     with_fields: bool = True,
-    new_buffer: NewBuffer = _empty,
+    new_buffer: NewBuffer = new_array,
 ) -> RequestArray:
     """Check the record at each of *places* against its unit: magic, position, size, queue, body CRC.
 
@@ -148,7 +145,7 @@ def check_numbers(
 
 
 def unwrap_records(
-    buffer: U8Array, places: NDArray[np.int64], rows: RequestArray, new_buffer: NewBuffer = _empty
+    buffer: U8Array, places: NDArray[np.int64], rows: RequestArray, new_buffer: NewBuffer = new_array
 ) -> MessageArray:
     """Return MESSAGE rows of the checked records without a fault, with inner batches as their elements.
 
@@ -195,7 +192,7 @@ def gather(
     buffer: U8Array,
     places: NDArray[np.int32] | NDArray[np.int64],
     lengths: NDArray[np.int32] | NDArray[np.int64],
-    new_buffer: NewBuffer = _empty,
+    new_buffer: NewBuffer = new_array,
 ) -> tuple[NDArray[np.int32], U8Array]:
     """Return (ends, bytes): pieces of *buffer* concatenated; ends are Arrow's offsets, one more. Less than 2 GiB."""
     ends = np.empty(len(places) + 1, np.int32)
@@ -210,151 +207,3 @@ def copy_records(
 ) -> None:
     """Copy records from *buffer*, whose byte 0 is physical offset *base*, consecutively into *out* from byte *to*."""
     kernel.copy_records(buffer, base, physical_offsets, sizes, out, to)
-
-
-class Field(enum.IntEnum):
-    """A field of variable length, whose position MESSAGE has."""
-
-    BORN_HOSTS = columns_kernel.BORN_HOSTS
-    STORE_HOSTS = columns_kernel.STORE_HOSTS
-    TAGS = columns_kernel.TAGS
-    KEYS = columns_kernel.KEYS
-    UNIQUE_KEYS = columns_kernel.UNIQUE_KEYS
-    PROPERTIES = columns_kernel.PROPERTIES  # if there are others than TAGS, KEYS and UNIQ_KEY, otherwise empty
-    BODIES = columns_kernel.BODIES
-
-
-ALL_FIELDS = frozenset(Field)
-
-
-class BytesColumn(NamedTuple):
-    """A value for each message, as Arrow has them."""
-
-    ends: NDArray[np.int32]  # Arrow's offsets: one more than messages
-    data: U8Array
-
-
-class NumberColumns(NamedTuple):
-    """One value per message, named as in MESSAGE. sys_flag: for an element, without the flags of its inner batch."""
-
-    queue_offset: NDArray[np.int64]
-    physical_offset: NDArray[np.int64]
-    store_timestamp: NDArray[np.int64]
-    born_timestamp: NDArray[np.int64]
-    flag: NDArray[np.int32]
-    sys_flag: NDArray[np.int32]
-    reconsume_times: NDArray[np.int32]
-    body_crc: NDArray[np.int32]
-    inner: NDArray[np.int32]
-
-
-_LONGS, _INTEGERS = 4, 5  # of NumberColumns
-_FIRST_ROOM_A_MESSAGE, _ROOM_GROWTH = 40, 4  # bytes of each field; factor
-
-
-class Columns(NamedTuple):
-    """Messages as columns. fields: as stored, by Field; a message without the field has zero bytes."""
-
-    numbers: NumberColumns
-    fields: list[BytesColumn]
-    compressed: int  # number of compressed bodies
-    elements: int  # number of elements of inner batches
-
-
-def columns_of(
-    buffer: U8Array, messages: MessageArray, fields: Collection[Field] = ALL_FIELDS, new_buffer: NewBuffer = _empty
-) -> Columns:
-    """Return columns of *messages*, whose positions refer to *buffer*. fields: the others stay empty."""
-    sums = np.zeros(columns_kernel.N_SUMS, np.int64)
-    columns_kernel.measure(messages, sums)
-    sums[[field for field in Field if field not in fields]] = 0
-    *sizes, compressed, elements = sums.tolist()
-    numbers, ends = _new_columns(len(messages), new_buffer)
-    data = tuple(map(new_buffer, sizes))
-    columns_kernel.fill_columns(buffer, messages, sums, numbers, ends, data)
-    return Columns(numbers, list(map(BytesColumn, ends, data)), compressed, elements)
-
-
-def checked_columns(
-    buffer: U8Array, count: int, topic: bytes, queue_id: int, new_buffer: NewBuffer = _empty
-) -> Columns | None:
-    """Check *count* consecutive records in *buffer* as `check_records` does, and return their columns in one pass.
-
-    Returns None for a record with a fault, an inner batch, or another number of records. In any case *buffer* loses
-    its records: their bodies are moved to its front, where their column has them.
-
-    topic  not empty
-    """
-    numbers, ends = _new_columns(count, new_buffer)
-    places, rows = np.empty(columns_kernel.TILE, np.int64), np.empty(columns_kernel.TILE, DISPATCH_REQUEST)
-    messages, found = np.empty(columns_kernel.TILE, MESSAGE), np.empty((N_NAMES, 2), np.int64)
-    name, sums = np.frombuffer(topic, np.uint8), np.empty(columns_kernel.N_SUMS, np.int64)
-    at = row = 0
-    room = min(_FIRST_ROOM_A_MESSAGE * count, len(buffer))
-    data = _new_data(room, buffer, new_buffer)
-    while True:
-        at, row, stop = columns_kernel.check_and_fill(
-            buffer, at, row, name, queue_id, places, rows, messages, found, sums, numbers, ends, data
-        )
-        if stop != columns_kernel.FULL:
-            break
-        room = min(_ROOM_GROWTH * room, len(buffer))
-        smaller, data = data, _new_data(room, buffer, new_buffer)
-        for field in range(Field.BODIES):
-            data[field][: ends[field, row]] = smaller[field][: ends[field, row]]
-    if stop == columns_kernel.NOT_SOUND or row != count:
-        return None
-    fields = [BytesColumn(ends_of, values[: ends_of[-1]]) for ends_of, values in zip(ends, data, strict=True)]
-    return Columns(numbers, fields, int(np.count_nonzero(numbers.sys_flag & SysFlag.COMPRESSED)), elements=0)
-
-
-def _new_data(room: int, bodies: U8Array, new_buffer: NewBuffer) -> tuple[U8Array, ...]:
-    """Return *room* bytes for each field, and *bodies*."""
-    return (*new_buffer(room * Field.BODIES).reshape(Field.BODIES, room), bodies)
-
-
-def _new_columns(count: int, new_buffer: NewBuffer) -> tuple[NumberColumns, NDArray[np.int32]]:
-    """Return uninitialised columns of numbers, and Arrow's offsets of each field: 0, and *count* undefined ones."""
-    longs, integers = _LONGS * 8 * count, _INTEGERS * 4 * count
-    memory = new_buffer(longs + integers + len(Field) * 4 * (count + 1))
-    ends = memory[longs + integers :].view(np.int32).reshape(len(Field), count + 1)
-    ends[:, 0] = 0
-    numbers = NumberColumns(
-        *memory[:longs].view(np.int64).reshape(_LONGS, count),
-        *memory[longs : longs + integers].view(np.int32).reshape(_INTEGERS, count),
-    )
-    return numbers, ends
-
-
-def offset_message_ids(columns: Columns, *, with_element: bool = False) -> BytesColumn:
-    """Return the offset message id of each message's record. Needs STORE_HOSTS.
-
-    with_element: give elements of an inner batch the id ``{offset message id}-{index from 0}``.
-    """
-    hosts, numbers = columns.fields[Field.STORE_HOSTS], columns.numbers
-    count = len(numbers.inner)
-    ends = np.empty(count + 1, np.int32)
-    room = int(hosts.ends[-1]) * 2 + (_HEX_OF_OFFSET + _ELEMENT_SUFFIX_SIZE * with_element) * count
-    out = np.empty(room, np.uint8)
-    inner = numbers.inner if with_element else numbers.inner[:0]
-    columns_kernel.put_ids(hosts.data, hosts.ends, numbers.physical_offset, inner, ends, out)
-    return BytesColumn(ends, out[: ends[-1]])
-
-
-class PropertyPlaces(NamedTuple):
-    """Positions of names and values of properties of a run of messages."""
-
-    row_ends: NDArray[np.int32]  # Arrow's offsets of a map column: one more than messages
-    name_at: NDArray[np.int32]
-    name_length: NDArray[np.int32]
-    value_at: NDArray[np.int32]
-    value_length: NDArray[np.int32]
-
-
-def find_properties(properties: BytesColumn) -> PropertyPlaces:
-    """Return the positions of all properties except TAGS, KEYS and UNIQ_KEY, as lenient as docs/format.md §2."""
-    row_ends = np.empty(len(properties.ends), np.int32)
-    room = int(properties.ends[-1]) // 4 + len(properties.ends)
-    columns = [np.empty(room, np.int32) for _ in range(4)]
-    n = columns_kernel.find_entries(properties.data, properties.ends, row_ends, *columns)
-    return PropertyPlaces(row_ends, *(column[:n] for column in columns))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tidemark.format import consume_queue, message, reading
+from tidemark.format import columns, consume_queue, message, reading
 from tidemark.format.check import Checker, Crc
 from tidemark.format.index_file import Header, find_cached, find_entries, oldest_entries
 from tidemark.format.index_layout import ENTRY_SIZE, SLOT_SIZE
@@ -36,9 +36,9 @@ def warm_up() -> None:
     part = PulledPart(records, records.messages(), records.right)
     records.stored_bytes()
     message.copy_records(buffer, 0, places, sizes, buffer.copy(), 0)
-    message.find_properties(message.columns_of(buffer, records.messages()).fields[message.Field.PROPERTIES])
+    columns.find_properties(columns.columns_of(buffer, records.messages()).fields[columns.Field.PROPERTIES])
     message.find_records(buffer)
-    message.checked_columns(buffer.copy(), 2, b"t", 0)
+    columns.checked_columns(buffer.copy(), 2, b"t", 0)
     message_batch(part)
     message_json(part, BodyEncoding.AUTO, terminator=b",")
     slots, entries = np.zeros(SLOT_SIZE, np.uint8), np.zeros(ENTRY_SIZE, np.uint8)

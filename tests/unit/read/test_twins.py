@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from tests.builders import buffer_of_records, record_bytes, wire_batch
 from tidemark.errors import CorruptStoreError
 from tidemark.format import message
+from tidemark.format.columns import Columns, Field, checked_columns, columns_of, find_properties
 from tidemark.format.dispatch_request import U8Array
 from tidemark.format.index_file import (
     ANY_TIME,
@@ -25,7 +26,7 @@ from tidemark.format.index_file import (
     oldest_entries,
     oldest_entries_plain,
 )
-from tidemark.format.message import Columns, Field, PlainMessage, checked_columns, columns_of
+from tidemark.format.message import PlainMessage
 from tidemark.format.properties import decode_properties
 from tidemark.format.record import decode_record
 from tidemark.format.sys_flag import INNER_BATCH_FLAGS
@@ -81,7 +82,7 @@ def test_property_columns_equal_the_plain_parser(records: list[dict[str, object]
     rows = message.check_records(buffer, places=places, physical_offsets=np.zeros(len(places), np.int64), sizes=sizes)
     messages = message.unwrap_records(buffer, places, rows)
     properties = columns_of(buffer, messages).fields[Field.PROPERTIES]
-    found = message.find_properties(properties)
+    found = find_properties(properties)
     for i, fields in enumerate(records):
         raw = fields["properties"]
         assert isinstance(raw, bytes)
@@ -178,6 +179,7 @@ def test_records_that_are_not_sound_have_no_columns(data: st.DataObject) -> None
     assert checked_columns(buffer.copy(), count, TOPIC, 0) is not None
     assert checked_columns(buffer.copy(), count - 1, TOPIC, 0) is None
     assert checked_columns(buffer.copy(), count + 1, TOPIC, 0) is None
+    assert checked_columns(buffer.copy(), 1 << 60, TOPIC, 0) is None
     assert checked_columns(buffer.copy(), count, b"TopicTesu", 0) is None
     assert checked_columns(buffer.copy(), count, TOPIC, 1) is None
     at = data.draw(st.integers(0, len(buffer) - 1))

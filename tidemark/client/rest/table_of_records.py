@@ -8,8 +8,9 @@ import pyarrow as pa
 from tidemark.client.rest.connections import Answer
 from tidemark.client.rest.page import RecordsPage, records_page
 from tidemark.client.rest.sound_records import sound_records
+from tidemark.format.columns import Columns, checked_columns, columns_of
 from tidemark.format.compression import MAX_DECOMPRESSED_BYTES
-from tidemark.format.message import Columns, checked_columns, columns_of, starts_with_inner_batch
+from tidemark.format.message import starts_with_inner_batch
 from tidemark.read.buffers import POOL
 from tidemark.read.messages.body import AnswerFullError, BodyRoom
 from tidemark.read.messages.message_columns import SCHEMA, batch_of

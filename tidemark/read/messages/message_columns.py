@@ -15,9 +15,16 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from tidemark.format import message
+from tidemark.format.columns import (
+    BytesColumn,
+    Columns,
+    Field,
+    columns_of,
+    find_properties,
+    offset_message_ids,
+)
 from tidemark.format.compression import decompress
 from tidemark.format.dispatch_request import U8Array
-from tidemark.format.message import BytesColumn, Columns, Field, columns_of, offset_message_ids
 from tidemark.format.properties import split_keys
 from tidemark.format.sys_flag import SysFlag
 from tidemark.read.buffers import POOL
@@ -276,7 +283,7 @@ def _has_spaces(texts: pa.Array) -> bool:
 
 def _properties(properties: BytesColumn) -> pa.Array:
     """Return all properties except those with a separate column."""
-    places = message.find_properties(properties)
+    places = find_properties(properties)
     names = _strings(*message.gather(properties.data, places.name_at, places.name_length), None)
     values = _strings(*message.gather(properties.data, places.value_at, places.value_length), None)
     return pa.MapArray.from_arrays(pa.array(places.row_ends), names, values, pa.map_(pa.string(), pa.string()))
