@@ -7,7 +7,7 @@ Each is an intrinsic of numba: LLVM instructions instead of a Python function. *
 
 from __future__ import annotations
 
-import os
+import sys
 from typing import Any
 
 import llvmlite.binding as llvm
@@ -23,7 +23,7 @@ BOUNDS_ARE_CHECKED = bool(config.BOUNDSCHECK)  # type: ignore[attr-defined]  # N
 _BYTE, _SIZE, _POINTER = ir.IntType(8), ir.IntType(64), ir.IntType(8).as_pointer()
 _CRC_SYMBOL = "tidemark_crc32"
 _CRC_TYPE = ir.FunctionType(ir.IntType(32), [ir.IntType(32), _POINTER, _SIZE])
-_NO_WAIT: int | None = getattr(os, "RWF_NOWAIT", None)  # Linux
+_NO_WAIT = 8 if sys.platform == "linux" else None  # RWF_NOWAIT
 crc_is_in_a_variable = False  # the extension is loaded without LLVM's table of symbols
 
 
