@@ -31,6 +31,11 @@ class Form(enum.Enum):
     CLIENT_ARROW = enum.auto()  # made by the client of records that it checks
     JSON = enum.auto()
 
+    @property
+    def answer_bytes(self) -> int:
+        """Limit of an answer. A client that makes columns has a cost for each answer, so it asks for larger ones."""
+        return 2 * ANSWER_BYTES if self is Form.CLIENT_ARROW else ANSWER_BYTES
+
 
 class Pulls(NamedTuple):
     """The pages of one consumer: time (s of the monotonic clock), number of messages, bytes.
@@ -86,7 +91,7 @@ class Puller:
 
     def __init__(self, query: Query, place: Place) -> None:
         self._query = query
-        self._limits: dict[str, Any] = {"max_messages": place.max_messages, "max_bytes": ANSWER_BYTES}
+        self._limits: dict[str, Any] = {"max_messages": place.max_messages, "max_bytes": place.form.answer_bytes}
         self._topic = place.topic
         forms: dict[Form, Callable[[str, int], Iterator[_Taken]]] = {
             Form.RECORDS: partial(self._records, "none"),

@@ -61,7 +61,7 @@ def _result(key: str, form: Form, body_bytes: int, pulls: Pulls) -> Result:
     of = "bodies" if form in (Form.ARROW, Form.CLIENT_ARROW, Form.JSON) else "records"
     name = f"pull {body_bytes:,} B{' of inner batches' if 'inner' in key else ''}, {what}"
     note = f"{pulls.bytes.sum() / pulls.seconds / 1e6:,.0f} MB/s of {of}; one consumer, a thread for each of "
-    note += f"{PRODUCERS} queues, answers of {ANSWER_BYTES >> 20} MiB"
+    note += f"{PRODUCERS} queues, answers of {form.answer_bytes >> 20} MiB"
     rate = float(pulls.messages.sum() / pulls.seconds)
     plot = Plot(
         f"{name}: over time",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 import pyarrow as pa
 
@@ -57,6 +59,7 @@ def _has_its_numbers(page: RecordsPage, columns: Columns) -> bool:
     return np.array_equal(columns.numbers.queue_offset, np.arange(page.requested_offset, page.next_offset))
 
 
+@functools.lru_cache(maxsize=64)
 def _fact(header: str) -> str:
     """``Tidemark-Next-Offset`` → ``tidemark.next_offset``."""
     return header.lower().replace("-", ".", 1).replace("-", "_")
