@@ -64,7 +64,7 @@ NewBuffer = Callable[[int], U8Array]  # returns a buffer of this size, uninitial
 
 
 def new_array(size: int) -> U8Array:
-    """Return a buffer that nobody shares."""
+    """Return an uninitialised buffer, without a pool."""
     return np.empty(size, np.uint8)
 
 

@@ -61,7 +61,7 @@ def _is_read(descriptor, scratch, length, offset):  # type: ignore[no-untyped-de
 def find_cached(files, key_hash, after, below, least_ms, scratch, out):  # type: ignore[no-untyped-def]
     """Write the physical offsets of *key_hash* within (after, below) in several files, and return their number.
 
-    The offsets of a file are together, from new to old. Only what is in the page cache is read: NOT_CACHED if that is
+    The offsets of a file are together, from new to old. Reads the page cache only: NOT_CACHED if that is
     not enough, or if *out* is full, or if a chain is longer than *out*.
 
     files     int64, a row for each file: descriptor, number of slots, number of entries

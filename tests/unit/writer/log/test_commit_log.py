@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,6 +12,7 @@ from services.writer.batch.batch import Batch
 from services.writer.config import FlushMode
 from services.writer.log.flusher import WrittenGroup
 from services.writer.log.inbox import Task
+from services.writer.log.queue_offsets import load_snapshot
 from tests.unit.writer.batches import batch_of
 from tests.unit.writer.opened_log import LONG_S, OpenedLog, SyncGate, opened_log
 from tidemark.errors import (
@@ -234,3 +237,32 @@ def test_queue_offsets_and_duplicate_detection_continue_after_a_restart(tmp_path
             assert place((await opened.append(batch_of(b"c")))[0]) == (2, 1)
 
     asyncio.run(run())
+
+
+def test_a_start_reads_only_the_end_of_the_last_file(tmp_path: Path) -> None:
+    """The writer has saved where records begin; a snapshot is also saved while it runs, for a start after a kill."""
+    settings: dict[str, Any] = {"commit_log_segment_size_bytes": 16 << 20, "idempotence_rebuild_bytes": 1 << 20}
+    body = b"x" * 100_000
+
+    async def run() -> None:
+        async with opened_log(tmp_path, **settings) as opened:
+            for _ in range(60):
+                await opened.append(batch_of(body))
+        async with opened_log(tmp_path, **settings) as opened:
+            recovered = opened.store.recovered
+            assert 1 << 20 <= recovered.end - recovered.scanned_from < 3 << 20
+            assert recovered.offsets.next(batch_of(body).key) == 60
+            assert not recovered.damages
+            for _ in range(170):  # a file's size, after which the queue offsets are saved
+                await opened.append(batch_of(body))
+            await asyncio.to_thread(wait_for_snapshot, opened.store.snapshot_path, recovered.end + (15 << 20))
+
+    asyncio.run(run())
+
+
+def wait_for_snapshot(path: Path, least: int) -> None:
+    """Return once the saved queue offsets are of a position of at least *least*."""
+    end = time.monotonic() + LONG_S
+    while (saved := load_snapshot(path)) is None or saved.position < least:
+        assert time.monotonic() < end, "the queue offsets are not saved"
+        time.sleep(0.01)
