@@ -113,7 +113,7 @@ class QuerySettings(AccessSettings, TlsSettings, MessageTraceSettings, RemotingS
     )
     drain_ms: int = Field(0, ge=0, le=300_000, description="at a stop: time to serve after reporting not-ready")
     query_recheck_ms: int = Field(
-        250, ge=1, le=10_000, description="longest interval between checks of waiting requests and members"
+        250, ge=1, le=10_000, description="interval between checks for deleted topics, expired files and members"
     )
 
     query_session_timeout_ms: int = Field(

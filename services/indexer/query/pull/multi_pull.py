@@ -12,6 +12,7 @@ from starlette.requests import Request
 from tidemark.errors import StoreError
 from tidemark.read.cached import FEW_BYTES, FEW_MESSAGES
 from tidemark.read.look import look_again, one_look
+from tidemark.read.store_moment import StoreMoment
 from tidemark.read.unit_run import UnitsGoneError
 from tidemark.read.watermark import Watermark
 
@@ -19,7 +20,7 @@ from ..state.read_threads import steady
 from ..state.service_state import ServiceState
 from .pull_response import PullBody
 from .pulled import AnswerLimits, Pulled
-from .queue_pull import QueuePull, StoreMoment
+from .queue_pull import QueuePull
 
 Make = Callable[[QueuePull, Pulled], PullBody]
 Refuse = Callable[[QueuePull, StoreError], PullBody]
@@ -130,14 +131,11 @@ class ManyQueues:
             return False
         return sum(pull.ahead for _, pull in pulls) <= FEW_MESSAGES
 
-    def _has_any_grown(self, watermark: Watermark) -> bool:
-        """Return True if any queue has new messages.
-
-        With thousands of queues this check is rate-limited; the periodic recheck covers the gap.
-        """
+    def _has_any_grown(self, watermark: Watermark) -> bool | None:
+        """Return True if any queue has new messages; None shortly after a check that took long."""
         now = time.monotonic()
         if now < self._not_before:
-            return False
+            return None
         self._grown = self._pulls  # if the next lines raise, all queues are read, and the read reports the error
         seen = StoreMoment.of_look(self._state.store, watermark)
         self._grown = [(number, pull) for number, pull in self._pulls if _has_grown(pull, seen)]

@@ -5,16 +5,16 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from tidemark.errors import Fact, OffsetOutOfRangeError, OffsetTooSmallError
-from tidemark.read.look import found_in_look, note_found, one_look
+from tidemark.read.look import one_look
 from tidemark.read.messages.body import AnswerFullError
 from tidemark.read.pull import PullRequest, PullResult, PullStatus, pull
 from tidemark.read.pull_as_broker import pull_as_broker
 from tidemark.read.queue_reader import QueueBounds, QueueReader
 from tidemark.read.records import REMOVED, Skipped
-from tidemark.read.store_reader import Catalog, StoreReader
+from tidemark.read.store_moment import StoreMoment
 from tidemark.read.unit_run import UnitsGoneError
 from tidemark.read.watermark import Watermark
 from tidemark.store.originals.topics import TopicConfig
@@ -25,26 +25,6 @@ from .pulled import AnswerLimits, Pulled
 A = TypeVar("A")
 _QueueMoment = tuple[QueueReader, Watermark, int, QueueBounds]  # with the log's minimum, and the queue's bounds then
 MOST_MESSAGES_AS_COLUMNS = 8192  # most messages that the event loop converts to columns: a few milliseconds
-
-
-class StoreMoment(NamedTuple):
-    """The store's watermark, the minimum of its log, and its topics, at one moment.
-
-    catalog  None: each queue reads the current topics, which costs two system calls
-    """
-
-    watermark: Watermark
-    log_min: int
-    catalog: Catalog | None = None
-
-    @classmethod
-    def of_look(cls, store: StoreReader, watermark: Watermark) -> StoreMoment:
-        """Return the moment at *watermark*; one look at the store reads the rest once."""
-        rest = found_in_look(store)
-        if rest is None:
-            rest = store.log_min, store.catalog()
-            note_found(store, rest)
-        return cls(watermark, *rest)
 
 
 class QueuePull:

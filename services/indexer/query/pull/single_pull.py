@@ -8,13 +8,14 @@ from collections.abc import Awaitable, Callable
 from typing import Protocol, TypeVar
 
 from tidemark.read.cached import FEW_BYTES, FEW_MESSAGES
+from tidemark.read.store_moment import StoreMoment
 from tidemark.read.watermark import Watermark
 
 from ..state.read_threads import steady
 from ..state.service_state import ServiceState
 from ..state.watermark_watcher import Queues, Ready
 from .pulled import Pulled
-from .queue_pull import QueuePull, StoreMoment
+from .queue_pull import QueuePull
 
 A = TypeVar("A")
 T = TypeVar("T")

@@ -59,17 +59,20 @@ class QueueEnds:
                 self._watcher.listen_no_more(self)
 
     @property
-    def watched(self) -> int:
-        """Number of followed queues."""
-        return len(self._ends)
+    def watched(self) -> Queues:
+        """The followed queues."""
+        return self._ends.keys()
 
     def watermark_read(self, watermark: Watermark, queues: Queues | None) -> None:
         """Ring for the queues that have grown. The watcher calls this with every watermark that it reads."""
         ends = self._ends_of(queues)
         if not ends:
             return
-        log_min, catalog = self._store.log_min, self._store.catalog()
-        grown = [end for end in ends if self._has_changed(end, watermark, log_min, catalog)]
+        try:
+            log_min, catalog = self._store.log_min, self._store.catalog()
+            grown = [end for end in ends if self._has_changed(end, watermark, log_min, catalog)]
+        except (StoreError, OSError):  # the followers' next read reports it
+            grown = ends
         if grown:
             self._pages.clear()
         for end in grown:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import time
 from collections.abc import Callable, Collection, Iterator
 from typing import Protocol
@@ -15,25 +16,27 @@ from tidemark.errors import InFlightLimitError, StoreError
 from tidemark.format.topic_name import LIGHT_QUEUE_PREFIX
 from tidemark.read.log.new_records import NewRecords
 from tidemark.read.look import one_look
-from tidemark.read.store_reader import StoreReader
+from tidemark.read.store_moment import StoreMoment
+from tidemark.read.store_reader import Catalog, StoreReader
 from tidemark.read.watermark import Watermark
 from tidemark.store.file_watch import FileWatch
 from tidemark.store.marks import Marks
 
-Ready = Callable[[Watermark], bool]
+Ready = Callable[[Watermark], bool | None]  # None: not checked, because the last check was too short a time ago
 Queues = Collection[tuple[str, int]]  # topic and queue id
 _RETRY_AFTER_MS = 1000
 _BRIEF_WAIT_S = 1.0  # a task that waits for the client's disconnect costs more than most waits last
 _POLL_S = 0.002  # interval while the marks cannot be watched
 _FEW = 8  # waiting requests and followed queues; a check of so few costs less than a look at the new records
+_TURNS = 16  # rechecks in which each queue is checked once although nothing is known to have changed
 
 
 class WatermarkListener(Protocol):
     """Hears of every watermark."""
 
     @property
-    def watched(self) -> int:
-        """Number of queues that the listener checks."""
+    def watched(self) -> Queues:
+        """The queues that the listener checks."""
 
     def watermark_read(self, watermark: Watermark, queues: Queues | None) -> None:
         """Handle *watermark*, which may be the same as before. It is called on the event loop.
@@ -54,7 +57,7 @@ class _Waiter:
         is_plain = queues is not None and not any(topic.startswith(LIGHT_QUEUE_PREFIX) for topic, _ in queues)
         self.queues = queues if is_plain else None
 
-    def is_ready(self, watermark: Watermark) -> bool:
+    def is_ready(self, watermark: Watermark) -> bool | None:
         """Return True if the request is ready, or if its check fails: its next read then reports the error."""
         try:
             return self.ready(watermark)
@@ -73,8 +76,12 @@ class _Waiters:
     def __init__(self) -> None:
         self.all: set[_Waiter] = set()
         self._of_any_queue: set[_Waiter] = set()
-        self._unsure: set[_Waiter] = set()  # not ready although their queues have new records
+        self._unsure: set[_Waiter] = set()  # not checked although their queues have new records
         self._by_queue: dict[tuple[str, int], set[_Waiter]] = {}
+
+    @property
+    def queues(self) -> Queues:
+        return self._by_queue.keys()
 
     def add(self, waiter: _Waiter) -> None:
         self.all.add(waiter)
@@ -94,26 +101,29 @@ class _Waiters:
                 self._by_queue.pop(queue, None)
 
     def wake(self, queues: Queues | None, watermark: Watermark) -> None:
-        """End the wait of the ready ones for which a record of *queues* can have arrived; None: of any queue.
-
-        Those of *queues* that are not ready are checked again with the next records: a request for many queues refuses
-        a check shortly after the last one.
-        """
+        """End the wait of the ready ones for which a record of *queues* can have arrived; None: of any queue."""
         checked = self.all
         if queues is not None:
             checked = self._of_any_queue.union(self._unsure, *(self._by_queue.get(queue, ()) for queue in queues))
-        for waiter in checked:
-            if not waiter.outcome.done() and waiter.is_ready(watermark):
-                waiter.end(True)
         self._unsure = set()
-        if queues is not None:
-            self._unsure = {waiter for waiter in checked if waiter.queues is not None and not waiter.outcome.done()}
+        for waiter in checked:
+            if not waiter.outcome.done() and self.is_ready(waiter, watermark):
+                waiter.end(True)
+
+    def is_ready(self, waiter: _Waiter, watermark: Watermark) -> bool:
+        """Return True if the waiter is ready; one that refuses the check is asked again with the next records."""
+        is_ready = waiter.is_ready(watermark)
+        if is_ready is None:
+            self._unsure.add(waiter)
+        return bool(is_ready)
 
 
 class WatermarkWatcher:
     """Wakes waiting requests. Belongs to one event loop; checks the marks only while there are waiters or listeners.
 
-    At a new watermark it checks the requests that wait for a queue of the new records, and now and then all of them.
+    At a new watermark it checks the requests that wait for a queue of the new records. At a recheck it checks all if a
+    topic was deleted or files of the log have expired, and otherwise a share: a check of ten thousand requests would
+    hold up the event loop.
     """
 
     def __init__(
@@ -127,6 +137,8 @@ class WatermarkWatcher:
         self._waiters = _Waiters()
         self._new_records = NewRecords(store.log)
         self._seen: Watermark | None = None  # at the last look
+        self._rest: tuple[int, Catalog | None] | None = None  # the log's minimum, and the topics, at the last recheck
+        self._turn = 0
         self._listeners: set[WatermarkListener] = set()
         self.followers = 0  # number of requests that stay open
         self.looks = 0  # number of checks of all waiting requests, so far
@@ -250,7 +262,7 @@ class WatermarkWatcher:
         if gone is not None:
             gone.add_done_callback(lambda _: waiter.end(False))
         try:
-            if looks != self.looks and waiter.is_ready(self._store.watermark()):  # published after the caller's read
+            if looks != self.looks and self._waiters.is_ready(waiter, self._store.watermark()):  # since then
                 return True
             return await waiter.outcome
         finally:
@@ -307,7 +319,7 @@ class WatermarkWatcher:
             self._look()
 
     def _recheck(self) -> None:
-        """Check for changes that the watch does not report: new or replaced marks, and expired files."""
+        """Check for changes that the watch does not report: replaced marks, deleted topics and expired files."""
         if not self._is_needed:
             self._disarm()
             return
@@ -333,8 +345,10 @@ class WatermarkWatcher:
         except (StoreError, OSError):
             return
         before, self._seen = self._seen, watermark
-        queues = None if is_recheck else self._grown(before, watermark)
         with one_look():
+            queues = self._grown(before, watermark)
+            if is_recheck:
+                queues = self._with_some_others(queues, watermark)
             self._waiters.wake(queues, watermark)
             for listener in self._listeners:
                 listener.watermark_read(watermark, queues)
@@ -343,9 +357,25 @@ class WatermarkWatcher:
         """Return the queues of the records between two watermarks; None if they are not known, or not worth knowing."""
         if before is None or before.is_held or now.is_held or (before.term, before.cuts) != (now.term, now.cuts):
             return None
-        if len(self._waiters.all) + sum(listener.watched for listener in self._listeners) <= _FEW:
+        if len(self._waiters.all) + sum(len(listener.watched) for listener in self._listeners) <= _FEW:
             return None
         return self._new_records.queues(before.physical_offset, now.physical_offset)
+
+    def _with_some_others(self, grown: Queues | None, watermark: Watermark) -> Queues | None:
+        """Return *grown* and the next share of all watched queues; None, any queue, after a change of the store.
+
+        The share is for units that the pipeline builds again below the watermark.
+        """
+        try:
+            _, log_min, catalog = StoreMoment.of_look(self._store, watermark)
+        except (StoreError, OSError):  # the requests report it
+            return None
+        before, self._rest = self._rest, (log_min, catalog)
+        if grown is None or catalog is None or self._rest != before:
+            return None
+        self._turn = (self._turn + 1) % _TURNS
+        watched = itertools.chain(self._waiters.queues, *(listener.watched for listener in self._listeners))
+        return {*grown, *(queue for queue in watched if hash(queue) % _TURNS == self._turn)}
 
     def _wake_all(self) -> None:
         for waiter in self._waiters.all:

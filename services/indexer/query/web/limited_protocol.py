@@ -10,6 +10,7 @@ import asyncio
 import functools
 import socket
 import struct
+import weakref
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -123,7 +124,8 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         self._stop_reading_timer()
         super().on_headers_complete()
         if self.sends_files:
-            send_files: Any = functools.partial(self._send_files, self.cycle)
+            # weakly: the cycle has the scope, and each request would leave objects to the garbage collector
+            send_files: Any = functools.partial(self._send_files, weakref.ref(self.cycle))
             self.scope["extensions"] = {SEND_FILES: send_files}
 
     def on_message_complete(self) -> None:
@@ -195,9 +197,10 @@ class LimitedHttpProtocol(HttpToolsProtocol):
             self._writing.cancel()
             self._writing = None
 
-    async def _send_files(self, cycle: RequestResponseCycle, pieces: Sequence[FileRange]) -> None:
-        """Send *pieces* as the next bytes of the body of *cycle*'s answer. If the client is slow, disconnect it."""
-        if cycle.disconnected:
+    async def _send_files(self, asked: weakref.ref[RequestResponseCycle], pieces: Sequence[FileRange]) -> None:
+        """Send *pieces* as the next bytes of the answer to *asked*. If the client is slow, disconnect it."""
+        cycle = asked()
+        if cycle is None or cycle.disconnected:
             return
         cycle.expected_content_length -= sum(map(len, pieces))
         self._file_sending = FileSending(self.transport, lambda: cycle.disconnected, self.limits.write_s)

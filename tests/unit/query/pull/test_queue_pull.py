@@ -9,7 +9,7 @@ import pytest
 
 from services.indexer.query.config import QuerySettings
 from services.indexer.query.pull.pulled import AnswerLimits, Pulled
-from services.indexer.query.pull.queue_pull import QueuePull, StoreMoment
+from services.indexer.query.pull.queue_pull import QueuePull
 from services.indexer.query.schema.query_arguments import PullLimits
 from services.indexer.query.state.service_state import ServiceState
 from tests.built_store import BuiltStore
@@ -17,6 +17,7 @@ from tidemark.errors import OffsetOutOfRangeError, OffsetTooSmallError, TopicNot
 from tidemark.read.look import one_look
 from tidemark.read.messages.body import AnswerFullError
 from tidemark.read.pull import PullStatus
+from tidemark.read.store_moment import StoreMoment
 from tidemark.read.store_reader import StoreReader
 
 MESSAGES = 5

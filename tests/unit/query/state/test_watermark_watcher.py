@@ -20,6 +20,7 @@ from tidemark.errors import InFlightLimitError
 from tidemark.read.store_reader import StoreReader
 from tidemark.read.watermark import Watermark
 from tidemark.store.marks import Marks
+from tidemark.store.originals.tombstones import Tombstone, save_tombstones
 from tidemark.store.storage import DiskStorage
 
 
@@ -161,26 +162,33 @@ def test_a_look_since_the_callers_check_may_have_found_the_condition_true(built:
 
 
 class Requests:
-    """Requests that wait for one queue each, and are never ready. checks: how often each was checked."""
+    """Requests that wait for one queue each, and are never ready.
+
+    checks  how often each was checked
+    answer  of each check; None: it is refused
+    """
 
     def __init__(self, watcher: WatermarkWatcher, places: list[tuple[str, int]]) -> None:
+        self.answer: bool | None = False
         self.checks = dict.fromkeys(places, 0)
         self.tasks = [asyncio.create_task(watcher.wait(self._ready(place), 10, queues=[place])) for place in places]
 
-    def _ready(self, place: tuple[str, int]) -> Callable[[Watermark], bool]:
-        def ready(_: Watermark) -> bool:
+    def _ready(self, place: tuple[str, int]) -> Callable[[Watermark], bool | None]:
+        def ready(_: Watermark) -> bool | None:
             self.checks[place] += 1
-            return False
+            return self.answer
 
         return ready
 
-    async def checked_after(self, watcher: WatermarkWatcher, change: Callable[[], object]) -> set[tuple[str, int]]:
-        """Return the requests that are checked at the next look, after *change*."""
+    async def checked_after(
+        self, watcher: WatermarkWatcher, change: Callable[[], object], looks: int = 1
+    ) -> set[tuple[str, int]]:
+        """Return the requests that are checked at the next *looks* looks, after *change*."""
         await asyncio.sleep(0)
-        looks = watcher.looks
+        end = watcher.looks + looks
         self.checks = dict.fromkeys(self.checks, 0)
         change()
-        while watcher.looks == looks:  # noqa: ASYNC110 - the watcher reports only to its waiters
+        while watcher.looks < end:  # noqa: ASYNC110 - the watcher reports only to its waiters
             await asyncio.sleep(0.001)
         return {place for place, count in self.checks.items() if count}
 
@@ -212,6 +220,7 @@ def publish(built: BuiltStore, *queue_ids: int) -> None:
 
 
 UNWATCHED = 25  # a queue
+PLACES = [("orders", number) for number in range(64)]
 LIGHT = {("%LMQ%light", number) for number in range(5)}  # their units point at records of other topics
 
 
@@ -221,19 +230,21 @@ def test_only_the_requests_for_the_queues_of_new_records_are_checked(built: Buil
     assert found == {("orders", 3), ("orders", 4)} | LIGHT
 
 
-def test_a_request_that_was_not_ready_for_its_records_is_checked_again_with_the_next_ones(built: BuiltStore) -> None:
+def test_a_request_that_refuses_a_check_is_checked_again_with_the_next_records(built: BuiltStore) -> None:
     """A request for many queues refuses a check shortly after the last one."""
 
-    async def both() -> set[tuple[str, int]]:
+    async def both(answer: bool | None) -> set[tuple[str, int]]:
         async with watching(built, max_waiting=100) as watcher:
             requests = await primed(built, watcher, [("orders", number) for number in range(25)])
+            requests.answer = answer
             await requests.checked_after(watcher, lambda: publish(built, 3))
             found = await requests.checked_after(watcher, lambda: publish(built, 4))
             for task in requests.tasks:
                 task.cancel()
             return found
 
-    assert asyncio.run(both()) == {("orders", 3), ("orders", 4)}
+    assert asyncio.run(both(None)) == {("orders", 3), ("orders", 4)}
+    assert asyncio.run(both(False)) == {("orders", 4)}
 
 
 def test_records_that_cannot_be_read_may_concern_any_request(built: BuiltStore) -> None:
@@ -246,20 +257,39 @@ def test_records_that_cannot_be_read_may_concern_any_request(built: BuiltStore) 
     assert len(found) == count
 
 
-def test_now_and_then_every_request_is_checked(built: BuiltStore) -> None:
-    """Its topic may be deleted, or files of its queue expired."""
-    found, count = asyncio.run(checked_by_recheck(built))
-    assert len(found) == count
+def test_a_recheck_after_the_deletion_of_a_topic_checks_every_request(built: BuiltStore) -> None:
+    """The request's topic may be the deleted one. The same holds for files of the log that have expired."""
+
+    def delete() -> None:
+        stones = [Tombstone("others", 0, {})]
+        save_tombstones(built.root / "tidemark" / "writer" / "tombstones.json", stones, DiskStorage())
+
+    async def checked_after_deletion() -> set[tuple[str, int]]:
+        async with watching(built, recheck_ms=50, max_waiting=100) as watcher:
+            requests = Requests(watcher, PLACES)
+            await requests.checked_after(watcher, lambda: None)
+            return await requests.checked_after(watcher, delete, looks=2)
+
+    assert asyncio.run(checked_after_deletion()) == {*PLACES}
 
 
-async def checked_by_recheck(built: BuiltStore) -> tuple[set[tuple[str, int]], int]:
-    places = [("orders", number) for number in range(25)]
-    async with watching(built, recheck_ms=50, max_waiting=100) as watcher:
-        requests = Requests(watcher, places)
-        found = await requests.checked_after(watcher, lambda: None)
-        for task in requests.tasks:
-            task.cancel()
-    return found, len(places)
+def test_rechecks_without_a_change_of_the_store_divide_the_requests_among_them(built: BuiltStore) -> None:
+    """Each recheck of a thousand requests would hold up the answers of all others."""
+
+    async def most_at_once() -> tuple[int, set[tuple[str, int]]]:
+        most = 0
+        found: set[tuple[str, int]] = set()
+        async with watching(built, recheck_ms=5, max_waiting=100) as watcher:
+            requests = Requests(watcher, PLACES)
+            await requests.checked_after(watcher, lambda: None)
+            for _ in range(module._TURNS):
+                checked = await requests.checked_after(watcher, lambda: None)
+                most, found = max(most, len(checked)), found | checked
+        return most, found
+
+    most, found = asyncio.run(most_at_once())
+    assert found == {*PLACES}
+    assert most < len(PLACES) / 2
 
 
 def test_a_disconnect_ends_a_long_wait_which_asks_for_it_once(

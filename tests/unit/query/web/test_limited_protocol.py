@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import weakref
 
 import pytest
 
@@ -21,6 +23,25 @@ def test_a_request_is_answered_and_the_connection_stays_open() -> None:
         assert not transport.is_closed
 
     asyncio.run(ask())
+
+
+def test_an_answered_request_leaves_nothing_to_the_garbage_collector() -> None:
+    """With hundreds of requests a second, a collection of what they leave stops the event loop for milliseconds."""
+
+    async def ask() -> None:
+        protocol, transport = Connections().open()
+        protocol.data_received(GET)
+        await answered(transport)
+        first = weakref.ref(protocol.cycle)
+        protocol.data_received(GET)
+        await answered(transport, 2)
+        assert first() is None
+
+    gc.disable()
+    try:
+        asyncio.run(ask())
+    finally:
+        gc.enable()
 
 
 def test_a_connection_above_the_limit_is_refused_and_the_others_stay() -> None:
