@@ -6,6 +6,9 @@ Positions (`*_at`) count from byte 0 of the checked buffer. Integers are native,
 from __future__ import annotations
 
 import enum
+from collections.abc import Callable
+from operator import itemgetter
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,6 +67,12 @@ REQUEST_FIELDS = (
     ("fault", np.int32),  # Fault.NONE, or a wrong CRC with Crc.MARKS
 )
 DISPATCH_REQUEST = np.dtype(list(REQUEST_FIELDS), align=True)
+
+
+def fields_of(kind: np.dtype[np.void], *names: str) -> Callable[[tuple[Any, ...]], tuple[Any, ...]]:
+    """Return a function that takes a row of *kind* as `tolist` makes it, and returns its fields *names*."""
+    return itemgetter(*map((kind.names or ()).index, names))
+
 
 RequestArray = NDArray[np.void]
 U8Array = NDArray[np.uint8]

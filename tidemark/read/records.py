@@ -13,6 +13,7 @@ from tidemark.format import message
 from tidemark.format.dispatch_request import Fault, RequestArray, U8Array
 from tidemark.format.message import MessageArray
 from tidemark.format.reading import ReadPlan, ReadRun, plan_reads
+from tidemark.format.record import MIN_RECORD_SIZE
 from tidemark.read.buffers import POOL
 from tidemark.read.file_run import FileRange, FileRun
 
@@ -24,9 +25,12 @@ OTHER_NUMBER = "QUEUE_OFFSET"  # the record's queue offset is not the one of its
 
 _SCRATCH_BYTES = 512 << 10  # fits into a core's cache
 _WORTH_A_RANGE = 32 << 10  # bytes: a system call for each smaller range costs more than a copy
+_SIZE_FIELD = 4
+_SMALL_BYTES = 4096
 _thread = threading.local()
 
 IntArray = NDArray[np.int64]
+_FIRST = np.zeros(1, np.int64)  # not to be changed
 StoredPieces = list[FileRange | memoryview]
 
 
@@ -137,6 +141,40 @@ def read_records(
     if records.is_sound or (records.rows["fault"] == REMOVED_FAULT).any():
         return records
     return read()
+
+
+def read_small_record(log: FileRun, physical_offset: int, *, below: int) -> Records | None:
+    """Read and check the record of any queue at *physical_offset*, with the size in its head, by one read.
+
+    below: physical offset at which it must end at the latest
+
+    None if it is larger than _SMALL_BYTES, not visible, or invalid: `read_records` gives the reason.
+    """
+    buffer = np.empty(_SMALL_BYTES, np.uint8)
+    read = log.read_some(physical_offset, buffer)
+    size = int.from_bytes(buffer[:_SIZE_FIELD].tobytes(), "big", signed=True)
+    if not MIN_RECORD_SIZE <= size <= min(read, below - physical_offset):
+        return None
+    record = buffer[:size]
+    rows = message.check_records(
+        record, places=_FIRST, physical_offsets=np.array((physical_offset,)), sizes=np.array((size,))
+    )
+    return None if int(rows["fault"][0]) else Records(record, _FIRST, rows, is_sound=True)
+
+
+def read_record(log: FileRun, physical_offset: int, *, below: int) -> Records | None:
+    """Read and check the record of any queue at *physical_offset*, with the size in its head.
+
+    None if there is no record, or if it ends above the physical offset *below*. An invalid one carries a fault.
+    """
+    small = read_small_record(log, physical_offset, below=below)
+    if small is not None:
+        return small
+    head = log.read(physical_offset, MIN_RECORD_SIZE)
+    size = int.from_bytes(head[:_SIZE_FIELD], "big", signed=True)
+    if len(head) < MIN_RECORD_SIZE or not MIN_RECORD_SIZE <= size <= below - physical_offset:
+        return None
+    return read_records(log, np.array((physical_offset,)), np.array((size,)))
 
 
 def unchecked_records(log: FileRun, physical_offsets: IntArray, sizes: IntArray) -> StoredPieces | None:

@@ -13,15 +13,15 @@ from itertools import accumulate
 
 import numpy as np
 
-from tidemark.format.dispatch_request import Fault
+from tidemark.format.dispatch_request import DISPATCH_REQUEST, Fault, fields_of
 from tidemark.format.index_file import find_entries, key_hash
-from tidemark.format.message import MessageArray
+from tidemark.format.message import MESSAGE, MessageArray
 from tidemark.format.properties import KEYS, UNIQ_KEY, decode_properties, split_keys
 from tidemark.read.cached import is_cached_only, require_thread
 from tidemark.read.lookup.index_reader import IndexReader
 from tidemark.read.lookup.record_lookup import has_unit
 from tidemark.read.pull import PulledPart
-from tidemark.read.records import Records, Skipped, read_records
+from tidemark.read.records import Records, Skipped, read_records, read_small_record
 from tidemark.read.store_reader import StoreReader
 from tidemark.read.watermark import Watermark
 
@@ -67,13 +67,10 @@ def find_by_key(store: StoreReader, index: IndexReader, watermark: Watermark, qu
     while True:
         hits, more = _candidates(index, watermark, query, after)
         if hits:
-            sizes = _sizes(store, hits)
-            ends = list(accumulate(max(size, 0) for size in sizes))
-            fitting = max(bisect_right(ends, left_bytes), 1)
+            records, fitting, read_bytes = _read_fitting(store, watermark, hits, left_bytes)
             hits, more = hits[:fitting], more or fitting < len(hits)
-            left_bytes -= ends[fitting - 1]
-            require_thread(len(hits), ends[fitting - 1])
-            part = _load(store, watermark, query, hits, sizes[:fitting], answer)
+            left_bytes -= read_bytes
+            part = _matching(store, watermark, query, records, answer)
             kept = part.messages
             if len(kept) and found + len(kept) >= query.limit:
                 last = int(kept["record"][min(query.limit - found, len(kept)) - 1])
@@ -115,11 +112,28 @@ def _candidates(index: IndexReader, watermark: Watermark, query: KeyQuery, after
     return hits, False
 
 
-def _load(
-    store: StoreReader, watermark: Watermark, query: KeyQuery, hits: list[int], sizes: list[int], answer: KeyAnswer
+def _read_fitting(
+    store: StoreReader, watermark: Watermark, hits: list[int], most_bytes: int
+) -> tuple[Records, int, int]:
+    """Return the records at the first of *hits*, as many as *most_bytes* allows, at least one; their number and bytes.
+
+    Those that are not visible count, but are not read.
+    """
+    if len(hits) == 1:
+        records = read_small_record(store.log, hits[0], below=watermark.physical_offset)
+        if records is not None:
+            return records, 1, len(records.buffer)
+    sizes = _sizes(store, hits)
+    ends = list(accumulate(max(size, 0) for size in sizes))
+    fitting = max(bisect_right(ends, most_bytes), 1)
+    require_thread(fitting, ends[fitting - 1])
+    return _read_whole(store, watermark, hits[:fitting], sizes[:fitting]), fitting, ends[fitting - 1]
+
+
+def _matching(
+    store: StoreReader, watermark: Watermark, query: KeyQuery, records: Records, answer: KeyAnswer
 ) -> PulledPart:
-    """Return the messages of the records at *hits*, of *sizes*, that match the query."""
-    records = _read_whole(store, watermark, hits, sizes)
+    """Return the messages of *records* that match the query."""
     if not records.is_sound:
         answer.skipped += [skip for skip in records.skipped(np.full(len(records.rows), -1)) if skip.reason in _DAMAGE]
     messages = records.messages()
@@ -127,11 +141,6 @@ def _load(
     if store.paths.is_attached:
         wanted = [i for i in wanted if has_unit(store, watermark, records, int(messages["record"][i]))]
     return PulledPart(records, messages if len(wanted) == len(messages) else messages[wanted], None)
-
-
-def read_sized(store: StoreReader, watermark: Watermark, physical_offset: int) -> Records:
-    """Read the record of any topic at *physical_offset* with the size in its head; none if it is not visible."""
-    return _read_whole(store, watermark, [physical_offset], _sizes(store, [physical_offset]))
 
 
 def _read_whole(store: StoreReader, watermark: Watermark, hits: list[int], sizes: list[int]) -> Records:
@@ -149,17 +158,16 @@ def _sizes(store: StoreReader, physical_offsets: list[int]) -> list[int]:
     return [int.from_bytes(head, "big", signed=True) for head in heads]
 
 
-_MESSAGE_COLUMNS = ("record", "store_timestamp", "inner", "properties_at", "properties_length")
-_RECORD_COLUMNS = ("topic_at", "topic_length", "properties_at", "properties_length")
+_MESSAGE_FIELDS = fields_of(MESSAGE, "record", "store_timestamp", "inner", "properties_at", "properties_length")
+_RECORD_FIELDS = fields_of(DISPATCH_REQUEST, "topic_at", "topic_length", "properties_at", "properties_length")
 
 
 def _wanted(records: Records, messages: MessageArray, query: KeyQuery) -> list[int]:
     """Return the numbers of the *messages* whose topic and key match by text, with store times within the bounds."""
     view, topic = records.buffer.data, query.topic.encode("utf-8", "surrogatepass")
-    rows = list(zip(*(records.rows[name].tolist() for name in _RECORD_COLUMNS), strict=True))
-    columns = zip(*(messages[name].tolist() for name in _MESSAGE_COLUMNS), strict=True)
+    rows = list(map(_RECORD_FIELDS, records.rows.tolist()))
     wanted = []
-    for i, (record, store_timestamp, inner, at, length) in enumerate(columns):
+    for i, (record, store_timestamp, inner, at, length) in enumerate(map(_MESSAGE_FIELDS, messages.tolist())):
         topic_at, topic_length, outer_at, outer_length = rows[record]
         if not query.from_ms <= store_timestamp <= query.to_ms or view[topic_at : topic_at + topic_length] != topic:
             continue
@@ -188,7 +196,7 @@ def find_by_key_as_broker(store: StoreReader, index: IndexReader, watermark: Wat
         if live:
             sizes = _sizes(store, live)
             require_thread(len(live), sum(sizes))
-            part = _load(store, watermark, query, live, sizes, answer)
+            part = _matching(store, watermark, query, _read_whole(store, watermark, live, sizes), answer)
             answer.parts = [part] if len(part.messages) else []
             break
         if not hits:

@@ -17,7 +17,7 @@ from tidemark.format.index_layout import ENTRY
 from tidemark.format.record import HEAD, Magic
 from tidemark.format.topic_name import LIGHT_QUEUE_PREFIX
 from tidemark.read.lookup.index_reader import IndexReader, IndexTable
-from tidemark.read.lookup.key_lookup import read_sized
+from tidemark.read.records import read_record
 from tidemark.read.store_reader import StoreReader
 from tidemark.read.watermark import Watermark
 
@@ -101,8 +101,8 @@ def _place(store: StoreReader, watermark: Watermark, topic: str, physical_offset
         place = QueuePlace(int(record["queue_id"]), int(record["queue_offset"]))
         if record["magic"] in (Magic.V1, Magic.V2) and _points_at(store, watermark, topic, place, physical_offset):
             return place
-    records = read_sized(store, watermark, physical_offset)
-    if not len(records.rows) or not records.right[0]:
+    records = read_record(store.log, physical_offset, below=watermark.physical_offset)
+    if records is None or not records.right[0]:
         raise _UnknownError
     at, length = int(records.rows["topic_at"][0]), int(records.rows["topic_length"][0])
     if records.buffer[at : at + length].tobytes() == topic.encode():  # although it is not in its queue

@@ -19,16 +19,13 @@ from tidemark.errors import (
 from tidemark.format import consume_queue
 from tidemark.format.host import encode_host
 from tidemark.format.message_id import OffsetMessageId
-from tidemark.format.record import MIN_RECORD_SIZE
 from tidemark.read.messages.message_rows import host_text
 from tidemark.read.pull import PulledPart
 from tidemark.read.queue_reader import QueueReader
-from tidemark.read.records import Records, read_records
+from tidemark.read.records import Records, read_record
 from tidemark.read.store_reader import StoreReader
 from tidemark.read.unit_run import UnitsGoneError
 from tidemark.read.watermark import Watermark
-
-_SIZE_FIELD = 4
 
 
 def message_at(store: StoreReader, watermark: Watermark, physical_offset: int) -> PulledPart:
@@ -55,11 +52,9 @@ def message_at(store: StoreReader, watermark: Watermark, physical_offset: int) -
         raise OffsetTooSmallError(
             f"physical offset {physical_offset} was deleted, the log begins at {log_min}", **facts
         )
-    head = store.log.read(physical_offset, MIN_RECORD_SIZE)
-    size = int.from_bytes(head[:_SIZE_FIELD], "big", signed=True)
-    if len(head) < MIN_RECORD_SIZE or size < MIN_RECORD_SIZE or physical_offset + size > watermark.physical_offset:
+    records = read_record(store.log, physical_offset, below=watermark.physical_offset)
+    if records is None:
         raise _not_found(store, physical_offset, facts)
-    records = read_records(store.log, np.array([physical_offset], np.int64), np.array([size], np.int64))
     row = records.rows[0]
     is_damaged = row["fault"] != 0
     if (is_damaged and row["topic_length"] == 0) or not has_unit(store, watermark, records):

@@ -8,10 +8,10 @@ RocketMQ's semantics all properties are included, and elements of inner batches 
 from __future__ import annotations
 
 import functools
-from operator import itemgetter
 from typing import Any
 
 from tidemark.format.compression import decompress
+from tidemark.format.dispatch_request import fields_of
 from tidemark.format.host import decode_host
 from tidemark.format.message import MESSAGE
 from tidemark.format.properties import KEYS, TAGS, UNIQ_KEY, WAIT, decode_properties, split_keys
@@ -40,7 +40,7 @@ _NAMES = (
     "store_host_at",
     "store_host_size",
 )
-_FIELDS = itemgetter(*map((MESSAGE.names or ()).index, _NAMES))  # of a message as a tuple
+_FIELDS = fields_of(MESSAGE, *_NAMES)
 _COMPRESSED = int(SysFlag.COMPRESSED)  # an int, because & of an IntFlag would cost more than everything else
 
 Row = dict[str, Any]
