@@ -26,7 +26,7 @@ OTHER_NUMBER = "QUEUE_OFFSET"  # the record's queue offset is not the one of its
 _SCRATCH_BYTES = 512 << 10  # fits into a core's cache
 _WORTH_A_RANGE = 32 << 10  # bytes: a system call for each smaller range costs more than a copy
 _SIZE_FIELD = 4
-_SMALL_BYTES = 4096
+_SMALL_BYTES = 2048
 _thread = threading.local()
 
 IntArray = NDArray[np.int64]
