@@ -172,7 +172,7 @@ def alone_table(result: dict[str, Any]) -> str:
 
 
 def growth_table(results: list[dict[str, Any]]) -> str:
-    """Return one table with the rows of *results* that have an aim."""
+    """Return one table with the rows of *results* that have an aim which is no peer's."""
     lines = [
         "| Figure | Value | Aim |",
         "|---|--:|---|",
@@ -180,7 +180,7 @@ def growth_table(results: list[dict[str, Any]]) -> str:
             f"| {row['name']} | {number_text(row['value'])} {row['unit']} | {row['target']} |"
             for result in results
             for row in result["rows"]
-            if row["target"]
+            if row["target"] and " × " not in row["target"]  # of a peer: in the table of peers
         ),
     ]
     return "\n".join(lines)
