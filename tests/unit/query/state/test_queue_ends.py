@@ -14,6 +14,7 @@ from services.indexer.query.state.shared_pages import SharedPages
 from services.indexer.query.state.watermark_watcher import WatermarkWatcher
 from tests.built_store import BuiltStore
 from tidemark.read.store_reader import StoreReader
+from tidemark.store.mapped_file_queue import file_name
 
 FOLLOWED = [Queue("orders", 0), Queue("orders", 1), Queue("%LMQ%light", 0)]
 
@@ -54,3 +55,25 @@ def test_only_the_queues_of_new_records_and_light_queues_are_checked(tmp_path: P
 
     light = Queue("%LMQ%light", 0)
     assert asyncio.run(rung()) == [{Queue("orders", 1), light}, {*FOLLOWED}]
+
+
+def test_followers_read_again_if_the_files_of_the_log_contradict_each_other(tmp_path: Path) -> None:
+    """Their read reports it. An error here would end the checks of all waiting requests."""
+
+    async def rung() -> set[Queue]:
+        built = BuiltStore(tmp_path / "store")
+        built.topic("orders", queues=2)
+        built.append("orders")
+        built.publish()
+        store = StoreReader(built.root, refresh_s=0)
+        ends = QueueEnds(store, cast(WatermarkWatcher, NoWatcher()), SharedPages())
+        bell = Bell([])
+        with ends.ringing(bell, FOLLOWED):
+            watermark = store.watermark()
+            ends.watermark_read(watermark, None)
+            bell.take()
+            (built.root / "commitlog" / file_name(store.log.known.end)).write_bytes(b"short")
+            ends.watermark_read(watermark, None)
+            return bell.take()
+
+    assert asyncio.run(rung()) == {*FOLLOWED}

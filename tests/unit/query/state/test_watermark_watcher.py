@@ -19,6 +19,7 @@ from tests.built_store import BuiltStore
 from tidemark.errors import InFlightLimitError
 from tidemark.read.store_reader import StoreReader
 from tidemark.read.watermark import Watermark
+from tidemark.store.mapped_file_queue import file_name
 from tidemark.store.marks import Marks
 from tidemark.store.originals.tombstones import Tombstone, save_tombstones
 from tidemark.store.storage import DiskStorage
@@ -271,6 +272,25 @@ def test_a_recheck_after_the_deletion_of_a_topic_checks_every_request(built: Bui
             return await requests.checked_after(watcher, delete, looks=2)
 
     assert asyncio.run(checked_after_deletion()) == {*PLACES}
+
+
+def test_a_recheck_checks_every_request_if_the_files_of_the_log_contradict_each_other(built: BuiltStore) -> None:
+    """Their reads report it."""
+
+    def contradict() -> None:
+        (built.root / "commitlog" / file_name(StoreReader(built.root).log.known.end)).write_bytes(b"short")
+
+    async def checked_after() -> list[set[tuple[str, int]]]:
+        built.topic("orders", queues=len(PLACES))
+        built.append("orders")
+        built.publish()
+        async with watching(built, recheck_ms=50, max_waiting=100) as watcher:
+            requests = Requests(watcher, PLACES)
+            await requests.checked_after(watcher, lambda: None)
+            found = [await requests.checked_after(watcher, contradict, looks=2)]
+            return [*found, await requests.checked_after(watcher, lambda: None, looks=2)]
+
+    assert asyncio.run(checked_after()) == [{*PLACES}] * 2
 
 
 def test_rechecks_without_a_change_of_the_store_divide_the_requests_among_them(built: BuiltStore) -> None:
