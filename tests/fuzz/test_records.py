@@ -22,8 +22,8 @@ from tidemark.format import message
 from tidemark.format.check import Checker, Crc, find_next_record
 from tidemark.format.dispatch_request import Fault, Outcome, U8Array
 from tidemark.format.index_file import hash_keys
+from tidemark.read.messages.arrow_stream import arrow_stream
 from tidemark.read.messages.body import BodyEncoding
-from tidemark.read.messages.message_columns import arrow_stream
 from tidemark.read.messages.message_json import message_json
 from tidemark.read.messages.message_rows import message_rows
 from tidemark.read.pull import PulledPart

@@ -28,16 +28,37 @@ class QueueLimits(TypedDict, total=False):
     store: str | None
 
 
+class QueueTableParameters(QueueLimits, total=False):
+    """Limits of a page, and the form of its table.
+
+    columns       names of the columns to send; default: all
+    dictionaries  True: the columns tag, born_host and store_host are dictionary-encoded
+    compression   of the answer, for slow networks
+    """
+
+    columns: Sequence[str] | None
+    dictionaries: bool
+    compression: Literal["lz4", "zstd"] | None
+
+
 class PageParameters(QueueLimits, total=False):
     """Parameters of a series of pulls."""
 
     semantics: Semantics
 
 
+class TablesParameters(PageParameters, QueueTableParameters, total=False):
+    """Parameters of a series of pulls of tables."""
+
+
 class RecordsParameters(PageParameters, total=False):
     """Parameters of a pull whose bodies are bytes. wait_ms: milliseconds to wait for messages."""
 
     wait_ms: int | None
+
+
+class TableParameters(RecordsParameters, TablesParameters, total=False):
+    """Parameters of a pull of a table."""
 
 
 class PullParameters(RecordsParameters, total=False):

@@ -18,7 +18,8 @@ QUEUE = "/v1/topics/orders/queues/0"
             "offset=-1", "offset=1e3", "offset=", "offset=9223372036854775808", "offset=٣", "offset=1&offset=2",
             "max_messages=0", "max_messages=-5", "max_messages=99999999999999999999", "max_messages=x",
             "max_bytes=0", "max_bytes=1.5", "wait_ms=-1", "wait_ms=forever", "body_encoding=rot13", "semantics=kafka",
-            "unknown=1", "Offset=1",
+            "unknown=1", "Offset=1", "columns=bodies", "columns=", "columns=body",
+            "compression=gzip", "dictionaries=maybe",
         )
     ]
     + [f"{QUEUE}/offset?{arguments}" for arguments in (

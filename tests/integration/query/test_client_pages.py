@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from typing import Literal
 
 import pyarrow as pa
 import pytest
@@ -10,6 +11,8 @@ import pytest
 from tests.built_store import BuiltStore
 from tests.query_server import serve_query
 from tidemark.client import Query
+from tidemark.client.answers import QueueTableParameters
+from tidemark.client.rest.page import ARROW
 from tidemark.format.record import decode_record
 
 pytestmark = pytest.mark.integration
@@ -50,6 +53,38 @@ def test_pages_hold_every_message_once(query_of_store: BuiltStore, max_bytes: in
         assert whole["body"].to_pylist() == expected
         assert whole["queue_offset"].to_pylist() == list(range(COUNT))
         assert tables[-1].schema.metadata[b"tidemark.next_offset"] == str(COUNT).encode()
+
+
+@pytest.mark.parametrize("compression", [None, "lz4", "zstd"])
+@pytest.mark.parametrize("dictionaries", [False, True])
+def test_tables_have_the_form_that_is_asked_for(
+    query_of_store: BuiltStore, compression: Literal["lz4", "zstd"] | None, dictionaries: bool
+) -> None:
+    """Tables of one queue, of many queues, and with a tag filter."""
+    form: QueueTableParameters = {
+        "columns": ["body", "tag"],
+        "compression": compression,
+        "dictionaries": dictionaries,
+        "max_bytes": 1 << 20,
+    }
+    tagged: QueueTableParameters = {**form, "tag": "B"}
+    with serve_query(query_of_store.root) as http, Query(str(http.base_url)) as query:
+        of_one = pa.concat_tables(query.tables("events", 0, 0, **form))
+        of_many = pa.concat_tables(table for _, table in query.tables_of({("events", 0): 0}, **form))
+        of_tag = pa.concat_tables(query.tables("events", 0, 0, **tagged))
+    assert of_one.schema.names == ["tag", "body"]
+    assert pa.types.is_dictionary(of_one.schema.field("tag").type) is dictionaries
+    assert of_one["tag"].to_pylist() == ["A", "B"] * (COUNT // 2)
+    assert [len(body) > 700 for body in of_one["body"].to_pylist()] == [number % 3 > 0 for number in range(COUNT)]
+    assert of_many.to_pylist() == of_one.to_pylist()
+    assert of_tag.to_pylist() == of_one.to_pylist()[1::2]
+
+
+def test_compressed_answers_are_smaller(query_of_store: BuiltStore) -> None:
+    path, accept = "/v1/topics/events/queues/0/messages?max_bytes=1000000", {"Accept": ARROW}
+    with serve_query(query_of_store.root) as http:
+        plain, lz4 = (len(http.get(path + more, headers=accept).content) for more in ("", "&compression=lz4"))
+    assert lz4 < plain / 4
 
 
 def test_pages_of_a_tag_hold_its_messages(query_of_store: BuiltStore) -> None:

@@ -18,7 +18,7 @@ import pytest
 from tests.built_store import BuiltStore, Written
 from tests.query_server import serve_query
 from tidemark.client import Query, RecordsPage
-from tidemark.client.answers import PageParameters, TableVerify, Verify
+from tidemark.client.answers import PageParameters, TablesParameters, TableVerify, Verify
 from tidemark.format.sys_flag import SysFlag
 
 pytestmark = pytest.mark.integration
@@ -94,6 +94,23 @@ def test_the_client_makes_the_tables_of_the_service(
     assert joined(found).num_rows > 20
     if topic != "batches":
         assert [table.schema.metadata for table in found] == [table.schema.metadata for table in expected]
+
+
+@pytest.mark.parametrize("topic", ["runs", "batches", "properties"])
+def test_the_client_makes_the_columns_that_are_asked_for(store: BuiltStore, topic: str) -> None:
+    form: TablesParameters = {"columns": ["tag", "body", "store_host"], "dictionaries": True}
+    with serve_query(store.root) as http, Query(str(http.base_url)) as query:
+        expected, found = (joined(list(query.tables(topic, 0, 0, verify=verify, **form))) for verify in BOTH)
+        assert found.schema == expected.schema
+        assert found.schema.names == ["tag", "store_host", "body"]
+        assert (
+            found.to_pylist()
+            == expected.to_pylist()
+            == query.pull_table(topic, 0, 0, columns="tag,store_host,body").to_pylist()
+        )
+        for wrong in ({"compression": "lz4"}, {"columns": ["bodies"]}):
+            with pytest.raises(ValueError, match=r"compression: |there is no column 'bodies'"):
+                next(query.tables(topic, 0, 0, verify="client", **wrong))
 
 
 def joined(tables: list[pa.Table]) -> pa.Table:

@@ -37,8 +37,9 @@ def ask_for_many(
 ) -> SentRequest:
     """Send one request for all *places*. parameters: None is left out. is_repeatable: as for `Connections.ask`."""
     given = {name: value for name, value in parameters.items() if value is not None}
-    if isinstance(given.get("tag"), str):
-        given["tag"] = [given["tag"]]
+    for name in ("tag", "columns"):
+        if isinstance(given.get(name), str):
+            given[name] = [given[name]]
     queues = [{"topic": queue.topic, "queue_id": queue.queue_id, "offset": offset} for queue, offset in places]
     return connections.send(
         "POST", PULL_PATH, orjson.dumps({**given, "queues": queues}), accept, is_repeatable=is_repeatable

@@ -22,9 +22,12 @@ from tidemark.client.answers import (
     QueueAnswer,
     QueueLimits,
     QueuePlace,
+    QueueTableParameters,
     RecordsParameters,
     SearchAnswer,
     SearchParameters,
+    TableParameters,
+    TablesParameters,
     TableVerify,
     Verify,
     WatermarkAnswer,
@@ -47,8 +50,11 @@ from tidemark.tls.credentials import Credentials
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from tidemark.read.messages.arrow_stream import TableForm
+
 T = TypeVar("T")
 _JSON = "application/json"
+_NO_TABLE = dict.fromkeys(("columns", "dictionaries", "compression"))  # parameters that only tables have
 
 
 class Query:
@@ -87,9 +93,9 @@ class Query:
         return records_page(self.answer(path, RECORDS, {"offset": offset, **parameters}))
 
     def pull_table(
-        self, topic: str, queue_id: int, offset: int | str, **parameters: Unpack[RecordsParameters]
+        self, topic: str, queue_id: int, offset: int | str, **parameters: Unpack[TableParameters]
     ) -> pa.Table:
-        """Pull a table with one column per field. Arguments as for `pull`.
+        """Pull a table with one column per field. Arguments as for `pull`, and the table's form: `TableParameters`.
 
         The schema's metadata has the other values as text, such as `tidemark.next_offset`.
         """
@@ -139,19 +145,23 @@ class Query:
         wait_ms: int | None = None,
         with_empty: bool = False,
         verify: TableVerify = "service",
-        **parameters: Unpack[PageParameters],
+        **parameters: Unpack[TablesParameters],
     ) -> Iterator[pa.Table]:
         """Yield pages of `pull_table`, as `record_pages` does.
 
         with_empty: also yield pages without messages, which may report damage
         verify: "client" also makes the columns here (without tags only), which takes most of the work from the service
+
+        Raises:
+            ValueError: with verify="client", a column that does not exist, or a compression: the service then sends
+                records as they are stored.
         """
         if verify == "service":
             for answer in self._answers(topic, queue_id, offset, ARROW, wait_ms, parameters):
                 if with_empty or has_messages(answer.headers):
                     yield table_of(answer)
             return
-        make = partial(_table_of_records, topic=topic, queue_id=queue_id)
+        make = partial(_table_of_records, topic=topic, queue_id=queue_id, form=_table_form(parameters))
         for table in self._made_here(
             topic, queue_id, offset, wait_ms, parameters, make=make, accept=ARROW, read=table_of
         ):
@@ -173,7 +183,7 @@ class Query:
                 yield part.queue, records_page(part.answer)
 
     def tables_of(
-        self, queues: Mapping[tuple[str, int], int | str], **parameters: Unpack[QueueLimits]
+        self, queues: Mapping[tuple[str, int], int | str], **parameters: Unpack[QueueTableParameters]
     ) -> Iterator[tuple[TopicQueue, pa.Table]]:
         """Yield pages of `pull_table` of many queues, as `record_pages_of` does."""
         for part in many_pages(self._connections, queues, ARROW, parameters):
@@ -272,7 +282,7 @@ class Query:
         is_to_go_on = True
         while is_to_go_on:
             is_to_go_on = False
-            asked = {**parameters, "verify": "reader"}
+            asked = {**parameters, **_NO_TABLE, "verify": "reader"}
             for answer in self._answers(topic, queue_id, offset, RECORDS, wait_ms, asked):
                 made = make(answer)
                 if made is not None:
@@ -330,10 +340,22 @@ def _is_sound(page: RecordsPage, topic: str, queue_id: int) -> bool:
     return is_sound(page, topic, queue_id)
 
 
-def _table_of_records(answer: Answer, topic: str, queue_id: int) -> pa.Table | None:
+def _table_of_records(answer: Answer, topic: str, queue_id: int, form: TableForm) -> pa.Table | None:
     from tidemark.client.rest.table_of_records import table_of_records  # imported here: it needs numpy and pyarrow
 
-    return table_of_records(answer, topic, queue_id)
+    return table_of_records(answer, topic, queue_id, form)
+
+
+def _table_form(parameters: TablesParameters) -> TableForm:
+    """Return the form of a table that is made of records. Raises as `tables`."""
+    from tidemark.read.messages.arrow_stream import TableForm  # imported here: they need numpy and pyarrow
+    from tidemark.read.messages.message_columns import require_columns
+
+    if parameters.get("compression") is not None:
+        raise ValueError('compression: with verify="client" the service sends records as they are stored')
+    columns = parameters.get("columns") or ()
+    names = require_columns([columns] if isinstance(columns, str) else columns)
+    return TableForm(names, parameters.get("dictionaries", False))
 
 
 def _default_url() -> str:

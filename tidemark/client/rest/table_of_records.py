@@ -14,13 +14,14 @@ from tidemark.format.columns import Columns, checked_columns, columns_of
 from tidemark.format.compression import MAX_DECOMPRESSED_BYTES
 from tidemark.format.message import starts_with_inner_batch
 from tidemark.read.buffers import POOL
+from tidemark.read.messages.arrow_stream import PLAIN, TableForm
 from tidemark.read.messages.body import AnswerFullError, BodyRoom
-from tidemark.read.messages.message_columns import SCHEMA, batch_of
+from tidemark.read.messages.message_columns import batch_of
 
 _FACT = "Tidemark-"
 
 
-def table_of_records(answer: Answer, topic: str, queue_id: int) -> pa.Table | None:
+def table_of_records(answer: Answer, topic: str, queue_id: int, form: TableForm = PLAIN) -> pa.Table | None:
     """Return the table of an *answer* with unchecked records, or None if only the service can make it.
 
     It must if a record is damaged or missing, if the bodies exceed MAX_DECOMPRESSED_BYTES, or if their numbers are
@@ -33,7 +34,7 @@ def table_of_records(answer: Answer, topic: str, queue_id: int) -> pa.Table | No
     facts = {_fact(name): value for name, value in answer.headers.items() if name.startswith(_FACT)}
     facts["tidemark.message_count"] = str(len(columns.numbers.queue_offset))
     try:
-        batch = batch_of(columns, SCHEMA.with_metadata(facts), room=BodyRoom(MAX_DECOMPRESSED_BYTES))
+        batch = batch_of(columns, form.schema.with_metadata(facts), room=BodyRoom(MAX_DECOMPRESSED_BYTES))
     except AnswerFullError:
         return None
     return pa.Table.from_batches([batch])

@@ -7,7 +7,7 @@ inner batch's elements have their own properties, without TAGS, KEYS and UNIQ_KE
 from __future__ import annotations
 
 import functools
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable
 
 import numpy as np
 import pyarrow as pa
@@ -31,7 +31,6 @@ from tidemark.read.buffers import POOL
 from tidemark.read.cached import require_thread
 from tidemark.read.messages.body import BodyRoom
 from tidemark.read.messages.message_rows import host_text
-from tidemark.read.messages.stream_pieces import StreamPieces
 from tidemark.read.pull import PulledPart
 
 SCHEMA = pa.schema(
@@ -55,6 +54,8 @@ SCHEMA = pa.schema(
     ]
 )
 
+REPETITIVE = frozenset({"tag", "born_host", "store_host"})  # columns with few distinct values
+_DICTIONARY = pa.dictionary(pa.int32(), pa.string())
 _KEYS, _PROPERTIES = SCHEMA.field("keys").type, SCHEMA.field("properties").type
 _NO_TEXTS = pa.array([], pa.string())
 _NO_ENTRIES = pa.StructArray.from_arrays([_NO_TEXTS, _NO_TEXTS], fields=[_PROPERTIES.key_field, _PROPERTIES.item_field])
@@ -84,25 +85,42 @@ _FIELDS = {  # that a column needs
 }
 
 
+def require_columns(texts: Iterable[str]) -> list[str]:
+    """Return the names in *texts*, which separate them with commas. Raises ValueError for a column SCHEMA lacks."""
+    names = [name for text in texts for name in text.split(",")]
+    for name in names:
+        if name not in SCHEMA.names:
+            raise ValueError(f"there is no column {name!r}: expected {', '.join(SCHEMA.names)}")
+    return names
+
+
+def schema_of(columns: Collection[str], *, dictionaries: bool = False) -> pa.Schema:
+    """Return SCHEMA with these *columns* only, in its order. dictionaries: REPETITIVE ones are dictionary-encoded."""
+    fields = [field for field in SCHEMA if field.name in columns]
+    return pa.schema(
+        [field.with_type(_DICTIONARY) if dictionaries and field.name in REPETITIVE else field for field in fields]
+    )
+
+
 def message_batch(
     part: PulledPart,
-    columns: Collection[str] | None = None,
+    schema: pa.Schema = SCHEMA,
     *,
     room: BodyRoom | None = None,
 ) -> pa.RecordBatch:
-    """Return the messages of *part*, in order. columns: build only these, in SCHEMA's order.
+    """Return the messages of *part*, in order.
 
-    room  limit of the response for decompressed bodies
+    schema  SCHEMA or one of `schema_of`: only its columns are built
+    room    limit of the response for decompressed bodies
     """
-    schema = SCHEMA if columns is None else pa.schema([field for field in SCHEMA if field.name in columns])
     fields = set().union(*(_FIELDS.get(name, ()) for name in schema.names))
     return batch_of(columns_of(part.records.buffer, part.messages, fields, POOL.lend), schema, room=room)
 
 
 def batch_of(columns: Columns, schema: pa.Schema = SCHEMA, *, room: BodyRoom | None = None) -> pa.RecordBatch:
-    """Return *columns* as a batch. schema: SCHEMA or a part of it; room: as for `message_batch`."""
+    """Return *columns* as a batch. schema, room: as for `message_batch`."""
     made = _Columns(columns, room)
-    return pa.RecordBatch.from_arrays([made.column(name) for name in schema.names], schema=schema)
+    return pa.RecordBatch.from_arrays([made.column(field) for field in schema], schema=schema)
 
 
 class _Columns:
@@ -119,12 +137,12 @@ class _Columns:
         self._ids: pa.Array | None = None
         self._bodies: tuple[pa.Array, NDArray[np.bool_]] | None = None
 
-    def column(self, name: str) -> pa.Array:
-        """Return one of SCHEMA's columns."""
-        if name in _AS_THEY_ARE:
-            return _number_array(getattr(self._numbers, _AS_THEY_ARE[name]))
-        column: pa.Array = getattr(self, name)
-        return column
+    def column(self, field: pa.Field) -> pa.Array:
+        """Return the column *field* of SCHEMA, which may be dictionary-encoded."""
+        if field.name in _AS_THEY_ARE:
+            return _number_array(getattr(self._numbers, _AS_THEY_ARE[field.name]))
+        column: pa.Array = getattr(self, field.name)
+        return column.dictionary_encode() if field.type == _DICTIONARY else column
 
     @property
     def message_id(self) -> pa.Array:
@@ -203,24 +221,6 @@ class _Columns:
         compressed = (self._numbers.sys_flag & SysFlag.COMPRESSED) != 0
         require_thread(self._columns.compressed, int(pc.binary_length(stored).to_numpy()[compressed].sum()))
         return _decompressed(stored.to_pylist(), self._numbers.sys_flag, compressed, self._room)
-
-
-def arrow_stream(
-    parts: list[PulledPart],
-    metadata: Mapping[str, str],
-    *,
-    room: BodyRoom | None = None,
-) -> list[bytes | memoryview]:
-    """Return an Arrow IPC stream of all *parts* in pieces, without copying columns.
-
-    *metadata* is added to the schema.
-    """
-    pieces = StreamPieces()
-    schema = SCHEMA.with_metadata(dict(metadata))
-    with pa.ipc.new_stream(pa.PythonFile(pieces, "w"), schema) as writer:
-        for part in parts:
-            writer.write_batch(message_batch(part, room=room))
-    return pieces.joined()
 
 
 def _number_array(values: NDArray[np.int32] | NDArray[np.int64]) -> pa.Array:

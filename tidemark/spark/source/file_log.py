@@ -13,7 +13,7 @@ from tidemark.client.received_message import TopicQueue
 from tidemark.errors import CorruptStoreError, OffsetError, RejectedError
 from tidemark.read.lookup.key_places import QueuePlace, places_of_key
 from tidemark.read.lookup.offset_by_time import offset_by_time
-from tidemark.read.messages.message_columns import SCHEMA, message_batch
+from tidemark.read.messages.message_columns import SCHEMA, message_batch, schema_of
 from tidemark.read.pull import PullRequest, PullResult, pull
 from tidemark.read.queue_reader import QueueBounds, QueueReader
 from tidemark.read.records import REMOVED
@@ -35,7 +35,7 @@ class FileLog:
         if not path.is_dir():
             raise _no_store(path)
         self._store = StoreReader(path, state=state, refresh_s=0)
-        self._columns = {"queue_offset", *columns}
+        self._schema = schema_of({"queue_offset", *columns})
 
     def topics(self) -> list[str]:
         return sorted(self._store.topics())
@@ -91,8 +91,8 @@ class FileLog:
         while start < end:
             result = self._pull(reader, start, end, wanted)
             for part in result.parts[:-1]:
-                yield MessagePage(_below(message_batch(part, self._columns), end), start, [])
-            last = message_batch(result.parts[-1], self._columns) if result.parts else _NOTHING
+                yield MessagePage(_below(message_batch(part, self._schema), end), start, [])
+            last = message_batch(result.parts[-1], self._schema) if result.parts else _NOTHING
             damage = [f"{skip.reason} at queue offset {skip.queue_offset}" for skip in result.skipped]
             start = max(result.next_offset, start + 1)
             yield MessagePage(_below(last, end), start, damage)

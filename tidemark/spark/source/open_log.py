@@ -14,7 +14,7 @@ def open_log(options: SourceOptions, columns: Collection[str] = SCHEMA.names) ->
 
     A missing store raises CorruptStoreError or TopicNotFoundError, at the latest when it is read.
 
-    columns  columns of the pages; with files only these
+    columns  columns of the pages
     """
     if options.path is not None:
         from tidemark.spark.source.file_log import FileLog
@@ -22,4 +22,4 @@ def open_log(options: SourceOptions, columns: Collection[str] = SCHEMA.names) ->
         return FileLog(options.path, state=options.state_path, columns=columns)
     from tidemark.spark.source.service_log import ServiceLog
 
-    return ServiceLog(options.url, timeout_s=options.timeout, credentials=options.credentials)
+    return ServiceLog(options.url, timeout_s=options.timeout, credentials=options.credentials, columns=columns)

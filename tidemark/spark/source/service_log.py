@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from urllib.parse import quote
 
 import numpy as np
@@ -27,9 +27,17 @@ _PAGE_MESSAGES = 32_768  # also limited by BATCH_BYTES
 
 
 class ServiceLog:
-    """Log over the query service at *url*."""
+    """Log over the query service at *url*. columns: of its pages."""
 
-    def __init__(self, url: str | None, *, timeout_s: float, credentials: Credentials | None = None) -> None:
+    def __init__(
+        self,
+        url: str | None,
+        *,
+        timeout_s: float,
+        credentials: Credentials | None = None,
+        columns: Collection[str] = SCHEMA.names,
+    ) -> None:
+        self._columns = sorted({"queue_offset", *columns})
         self._query = Query(url, timeout_s=timeout_s, credentials=credentials)
 
     def topics(self) -> list[str]:
@@ -87,7 +95,14 @@ class ServiceLog:
         most = min(end - start, _PAGE_MESSAGES)
         verify: TableVerify = "service" if tag else "client"  # readers of a large topic are many, the service is one
         for table in self._query.tables(
-            *queue, start, with_empty=True, verify=verify, max_messages=most, max_bytes=BATCH_BYTES, tag=tag
+            *queue,
+            start,
+            with_empty=True,
+            verify=verify,
+            max_messages=most,
+            max_bytes=BATCH_BYTES,
+            tag=tag,
+            columns=self._columns,
         ):
             facts = table.schema.metadata
             skipped = orjson.loads(facts[b"tidemark.skipped"])

@@ -11,7 +11,7 @@ from starlette.responses import Response
 from tidemark.access.right import READING, on_topic
 from tidemark.errors import ArgumentIllegalError
 
-from ..pull.pull_response import accepted_of
+from ..pull.answer_form import accepted_of
 from ..schema.query_arguments import PullLimits
 from ..state.service_state import ServiceState, state_of
 from ..web.route_access import caller_of

@@ -14,7 +14,8 @@ from tidemark.errors import StoreError
 from ..state.service_state import ServiceState
 from ..web.chunked_response import Piece, PiecesResponse
 from ..web.problems import MEDIA_TYPE, of_store_error
-from .pull_response import BodyFormat, PullBody
+from .answer_form import BodyFormat
+from .pull_response import PullBody
 
 _HEADERS = {"Cache-Control": "no-store", "Vary": "Accept"}
 

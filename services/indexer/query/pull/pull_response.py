@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import enum
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import orjson
-from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
+from tidemark.read.messages.arrow_stream import arrow_stream
 from tidemark.read.messages.body import BodyEncoding, BodyRoom
-from tidemark.read.messages.message_columns import arrow_stream
 from tidemark.read.messages.message_json import message_json
 from tidemark.read.pull import PullResult, PullStatus
 from tidemark.read.records import Skipped
@@ -20,64 +18,10 @@ from ..queue_allocation import Queue
 from ..schema.position import position_json
 from ..state.service_state import ServiceState
 from ..web.chunked_response import Piece, Pieces, PiecesResponse
+from .answer_form import AnswerForm, BodyFormat
 from .pulled import Pulled
 
-
-class BodyFormat(enum.Enum):
-    """Format of a pull's answer, with its media type."""
-
-    JSON = "application/json"
-    NDJSON = "application/x-ndjson"
-    ARROW = "application/vnd.apache.arrow.stream"
-    RECORDS = "application/octet-stream"
-
-
-F = TypeVar("F", bound=enum.Enum)
 _NOT_STORED, _JSON = (b"cache-control", b"no-store"), (b"content-type", BodyFormat.JSON.value.encode())
-_BY_RANGE = {
-    **{body_format.value: body_format for body_format in BodyFormat},
-    "*/*": BodyFormat.JSON,
-    "application/*": BodyFormat.JSON,
-    "application/ndjson": BodyFormat.NDJSON,
-}
-
-
-def accepted_format(accept: str | None) -> BodyFormat:
-    """Return the format that an Accept header selects, by default JSON. Raises as `accepted_of`."""
-    return accepted_of(accept, _BY_RANGE, hint="; text/event-stream with follow=true")
-
-
-def accepted_of(accept: str | None, by_range: Mapping[str, F], *, hint: str = "") -> F:
-    """Return the format that an Accept header selects. by_range: formats by media range; */* is the default.
-
-    Raises:
-        HTTPException: 406, the header accepts none of the formats.
-    """
-    if not accept:
-        return by_range["*/*"]
-    best: tuple[float, F] | None = None
-    for choice in accept.split(","):
-        media_range, *parameters = (piece.strip() for piece in choice.split(";"))
-        body_format = by_range.get(media_range.lower())
-        weight = _weight(parameters)
-        if body_format is not None and weight > 0 and (best is None or weight > best[0]):
-            best = (weight, body_format)
-    if best is None:
-        expected = ", ".join(dict.fromkeys(str(choice.value) for choice in by_range.values()))
-        raise HTTPException(406, f"Accept: expected one of {expected}{hint}")
-    return best[1]
-
-
-def _weight(parameters: list[str]) -> float:
-    for parameter in parameters:
-        if parameter.startswith("q="):
-            try:
-                return float(parameter[2:])
-            except ValueError:
-                return 0.0
-    return 1.0
-
-
 _STATUS_TEXTS = {
     PullStatus.FOUND: "messages from the requested offset on",
     PullStatus.NO_MATCHED_MESSAGE: "no message with these tags among those that were read; continue at next_offset",
@@ -145,27 +89,25 @@ class PullAnswerer:
         self._topic = topic
         self._queue_id = queue_id
 
-    def response(self, pulled: Pulled, body_format: BodyFormat, encoding: BodyEncoding) -> Response:
+    def response(self, pulled: Pulled, form: AnswerForm) -> Response:
         """Return the whole response. Raises as `body`."""
-        body = self.body(pulled, body_format, encoding, json_end=b"\n")
+        body = self.body(pulled, form, json_end=b"\n")
         headers = {"Cache-Control": "no-store", "Vary": "Accept", **body.headers}
         return PiecesResponse(body.pieces, headers, body.media_type, self._state.answers)
 
-    def body(
-        self, pulled: Pulled, body_format: BodyFormat, encoding: BodyEncoding, *, json_end: bytes = b""
-    ) -> PullBody:
+    def body(self, pulled: Pulled, form: AnswerForm, *, json_end: bytes = b"") -> PullBody:
         """Return the body of the answer. json_end: bytes after a JSON document.
 
         Raises:
             AnswerFullError: the decompressed bodies exceed query_max_body_bytes, and fewer messages may fit.
         """
         pieces: Sequence[Piece]
-        as_broker = pulled.limits.as_broker
+        as_broker, encoding = pulled.limits.as_broker, form.body_encoding
         headers: dict[str, str] = {}
-        if body_format is not BodyFormat.JSON:
+        if form.body_format is not BodyFormat.JSON:
             facts = self._facts(pulled)
             headers = dict(zip(_HEADERS, facts, strict=True))
-        match body_format:
+        match form.body_format:
             case BodyFormat.JSON:
                 room = body_room(self._state, pulled)
                 pieces = [*self._json(pulled, _rows(pulled, encoding, b",", as_broker, room)), json_end]
@@ -173,11 +115,12 @@ class PullAnswerer:
                 pieces = _rows(pulled, encoding, b"\n", as_broker, body_room(self._state, pulled))
             case BodyFormat.ARROW:
                 room = body_room(self._state, pulled)
-                pieces = arrow_stream(pulled.result.parts, dict(zip(_FACTS, facts, strict=True)), room=room)
+                metadata = dict(zip(_FACTS, facts, strict=True))
+                pieces = arrow_stream(pulled.result.parts, metadata, form.table, room=room)
             case BodyFormat.RECORDS:
                 pieces = pulled.result.unchecked if pulled.limits.unchecked else _stored_records(pulled)
-        body = PullBody(body_format.value, headers, pieces)
-        self._count(body.size, body_format.name.lower(), pulled.result)
+        body = PullBody(form.body_format.value, headers, pieces)
+        self._count(body.size, form.body_format.name.lower(), pulled.result)
         return body
 
     def records(self, pulled: Pulled) -> Pieces:

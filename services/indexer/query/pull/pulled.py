@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from tidemark.errors import ArgumentIllegalError
 from tidemark.read.pull import PullResult, PullStatus
 from tidemark.read.tag_filter import TagFilter
 from tidemark.read.watermark import Watermark
@@ -30,7 +29,7 @@ class AnswerLimits(NamedTuple):
     tags: TagFilter | None
     whole_records: bool  # an inner batch is returned whole or not at all
     as_broker: bool = False  # RocketMQ's rules
-    as_columns: bool = False  # the answer is an Arrow stream, which is cheap to make
+    as_columns: bool = False  # the answer is an Arrow stream without compression, which is cheap to make
     tags_by_hash: bool = False  # the reader compares tags as text
     unchecked: bool = False  # the reader checks the records
 
@@ -48,14 +47,7 @@ class AnswerLimits(NamedTuple):
         """Return the limits of *asked*, with the settings' defaults and maxima.
 
         may_be_unchecked: False for a caller that may not see the records of other topics
-
-        Raises ArgumentIllegalError: verify=reader is given for another format than records.
         """
-        if asked.verify is Verify.READER and not whole_records:
-            raise ArgumentIllegalError(
-                "verify=reader is for stored records: send Accept: application/octet-stream, or leave it out",
-                argument="verify",
-            )
         return cls(
             min(asked.max_messages or settings.query_default_messages, settings.query_max_messages),
             min(asked.max_bytes or settings.query_default_bytes, settings.query_max_bytes),

@@ -14,7 +14,8 @@ from tidemark.read.lookup.offset_by_time import TimeAnswer, offset_by_time, offs
 from ..follow.encodings import FollowFormat
 from ..follow.opening import open_follower
 from ..follow.positions import Position
-from ..pull.pull_response import BodyFormat, PullAnswerer, accepted_format, json_response
+from ..pull.answer_form import AnswerForm, BodyFormat
+from ..pull.pull_response import PullAnswerer, json_response
 from ..pull.pulled import AnswerLimits, Pulled
 from ..pull.queue_pull import QueuePull
 from ..pull.single_pull import Puller
@@ -79,20 +80,20 @@ async def pull_messages(request: Request, topic: TopicName, queue_id: QueueId) -
     state.answers.require_room()
     if arguments.follow:
         return await open_follower(request, [Position(topic, queue_id, arguments.offset)], arguments)
-    body_format = accepted_format(request.headers.get("accept"))
+    form = AnswerForm.of(arguments, request.headers.get("accept"))
     answerer = PullAnswerer(state, topic, queue_id)
 
     def answer(pulled: Pulled) -> Response:
-        return answerer.response(pulled, body_format, arguments.body_encoding)
+        return answerer.response(pulled, form)
 
     spans = request.app.state.pull_spans
     telling = answer if spans is None else spans.around(answer, topic, queue_id)
     limits = AnswerLimits.of(
         arguments,
         state.settings,
-        whole_records=body_format is BodyFormat.RECORDS,
+        whole_records=form.is_records,
         as_broker=arguments.semantics is Semantics.ROCKETMQ,
-        as_columns=body_format is BodyFormat.ARROW,
+        as_columns=form.is_plain_arrow,
         may_be_unchecked=may_read_store(request),
     )
     wait = functools.partial(state.watcher.wait_for_request, request)

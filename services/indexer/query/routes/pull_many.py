@@ -15,9 +15,10 @@ from tidemark.errors import ArgumentIllegalError, StoreError
 
 from ..follow.opening import open_follower
 from ..follow.positions import Position, parse_position
+from ..pull.answer_form import AnswerForm
 from ..pull.multi_pull import ManyQueues
 from ..pull.multi_pull_response import refused_part, response_of
-from ..pull.pull_response import BodyFormat, PullAnswerer, PullBody, accepted_format
+from ..pull.pull_response import PullAnswerer, PullBody
 from ..pull.pulled import AnswerLimits, Pulled
 from ..pull.queue_pull import QueuePull
 from ..schema.query_arguments import PullLimits, QueuesArguments, described, read_arguments
@@ -110,11 +111,11 @@ async def _pull(
         if own_limits:
             raise ArgumentIllegalError("queues: max_messages of a queue has no meaning with follow=true")
         return await open_follower(request, starts, asked)
-    body_format = accepted_format(request.headers.get("accept"))
+    form = AnswerForm.of(asked, request.headers.get("accept"))
     limits = AnswerLimits.of(
         asked,
         state.settings,
-        whole_records=body_format is BodyFormat.RECORDS,
+        whole_records=form.is_records,
         may_be_unchecked=may_read_store(request),
     )
     pulls = [QueuePull(state, *start, limits, max_messages=own_limits.get(start[:2])) for start in starts]
@@ -122,7 +123,7 @@ async def _pull(
     def make(pull: QueuePull, pulled: Pulled) -> PullBody:
         def answer(pulled: Pulled) -> PullBody:
             answerer = PullAnswerer(state, pull.topic, pull.queue_id)
-            return answerer.body(pulled, body_format, asked.body_encoding)
+            return answerer.body(pulled, form)
 
         spans = request.app.state.pull_spans
         return (answer if spans is None else spans.around(answer, pull.topic, pull.queue_id))(pulled)
@@ -132,7 +133,7 @@ async def _pull(
 
     many = ManyQueues(state, pulls, limits, make, refuse)
     parts = await many.run(request)
-    return response_of(parts, many.looked_at, body_format, state)
+    return response_of(parts, many.looked_at, form.body_format, state)
 
 
 def _require_distinct(starts: Sequence[Position]) -> None:

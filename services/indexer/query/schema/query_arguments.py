@@ -15,6 +15,7 @@ from starlette.requests import Request
 from tidemark.format.topic_name import is_group_name, is_topic_name
 from tidemark.read.lookup.offset_by_time import Boundary
 from tidemark.read.messages.body import BodyEncoding
+from tidemark.read.messages.message_columns import SCHEMA, require_columns
 
 from .near_names import unknown_field
 
@@ -29,6 +30,13 @@ class Semantics(enum.Enum):
 
     TIDEMARK = "tidemark"
     ROCKETMQ = "rocketmq"
+
+
+class Compression(enum.Enum):
+    """Compression of the buffers of an Arrow stream."""
+
+    LZ4 = "lz4"
+    ZSTD = "zstd"
 
 
 class Verify(enum.Enum):
@@ -80,6 +88,7 @@ def _parse_member_id(text: str) -> str:
     return text
 
 
+Columns = Annotated[list[str], AfterValidator(require_columns)]
 Time = Annotated[int, BeforeValidator(parse_time, json_schema_input_type=int | str)]
 TopicName = Annotated[str, AfterValidator(_parse_topic)]
 GroupName = Annotated[str, AfterValidator(_parse_group)]
@@ -99,6 +108,10 @@ class Arguments(BaseModel):
     store: str | None = Field(None, description="name of the expected store; a store with another name answers 404")
 
 
+_WITHOUT_FOLLOW = ("wait_ms", "max_bytes", "verify", "columns", "dictionaries", "compression")
+_WITH_FOLLOW = ("max_seconds", "heartbeat_ms")
+
+
 class PullLimits(Arguments):
     """Parameters of every pull."""
 
@@ -114,6 +127,11 @@ class PullLimits(Arguments):
         description="who checks records; reader: the service may send them as they are in its files, with "
         "application/octet-stream only",
     )
+    columns: Columns = Field([], description=f"columns of an Arrow answer, by default all: {', '.join(SCHEMA.names)}")
+    dictionaries: bool = Field(
+        False, description="encode the columns tag, born_host and store_host of an Arrow answer as dictionaries"
+    )
+    compression: Compression | None = Field(None, description="compression of an Arrow answer's buffers")
     follow: bool = Field(
         False,
         description="keep the answer open, and send each message as it becomes visible; max_messages then ends the "
@@ -127,10 +145,10 @@ class PullLimits(Arguments):
     @model_validator(mode="after")
     def _check_follow(self) -> Self:
         given = self.model_fields_set
-        unfit = ("wait_ms", "max_bytes", "verify") if self.follow else ("max_seconds", "heartbeat_ms")
+        unfit = _WITHOUT_FOLLOW if self.follow else _WITH_FOLLOW
         for name in unfit:
             if name in given:
-                raise ValueError(f"{name}: it has no meaning {'with' if self.follow else 'without'} follow=true")
+                raise ValueError(f"{name}: not available {'with' if self.follow else 'without'} follow=true")
         if self.verify is Verify.READER and self.tag:
             raise ValueError("verify: the service must read records to select them by tag: leave out verify=reader")
         return self
@@ -296,4 +314,4 @@ def described(model: type[BaseModel]) -> dict[str, Any]:
     return {"parameters": parameters}
 
 
-_LISTS = frozenset({"queue", "tag", "topic"})
+_LISTS = frozenset({"columns", "queue", "tag", "topic"})

@@ -12,8 +12,9 @@ from starlette.responses import Response
 from starlette.types import Message
 
 from services.indexer.query.config import QuerySettings
+from services.indexer.query.pull.answer_form import BodyFormat
 from services.indexer.query.pull.multi_pull_response import refused_part, response_of
-from services.indexer.query.pull.pull_response import BodyFormat, PullBody
+from services.indexer.query.pull.pull_response import PullBody
 from services.indexer.query.state.service_state import ServiceState
 from services.indexer.query.state.unsent_bytes_limit import UnsentBytesLimit
 from tidemark.errors import OffsetTooSmallError

@@ -12,14 +12,14 @@ import pytest
 
 from tests.builders import buffer_of_records
 from tests.built_store import BuiltStore
+from tests.unit.read.messages.parts import part_of
 from tidemark.format import message
 from tidemark.read.cached import FEW_BYTES, FEW_MESSAGES, NotCachedError, cached_only
 from tidemark.read.messages.body import BodyEncoding
-from tidemark.read.messages.message_columns import SCHEMA, arrow_stream, message_batch
+from tidemark.read.messages.message_columns import REPETITIVE, SCHEMA, message_batch, require_columns, schema_of
 from tidemark.read.messages.message_rows import message_rows
-from tidemark.read.pull import PulledPart, PullRequest, pull
+from tidemark.read.pull import PulledPart
 from tidemark.read.records import Records
-from tidemark.read.store_reader import StoreReader
 
 PLAIN = b"some text, " * 100
 COMPRESSED = {
@@ -28,15 +28,6 @@ COMPRESSED = {
     "lz4": (0x101, pa.compress(PLAIN, codec="lz4", asbytes=True)),
     "zstd": (0x201, pa.compress(PLAIN, codec="zstd", asbytes=True)),
 }
-
-
-def part_of(built: BuiltStore, topic: str) -> PulledPart:
-    built.publish()
-    reader = StoreReader(built.root)
-    queue = reader.queue(topic, 0)
-    bounds = reader.bounds(queue, reader.watermark())
-    (part,) = pull(queue, reader.log, bounds, PullRequest(0, 1000, 1 << 20)).parts
-    return part
 
 
 def as_row(columns: dict[str, Any]) -> dict[str, Any]:
@@ -75,7 +66,7 @@ def test_a_single_column_equals_that_column_of_the_full_batch(built: BuiltStore,
     built.append("orders", body, {"TAGS": "A", "KEYS": "k1 k2", "UNIQ_KEY": "u", "a": "b"}, sys_flag=sys_flag)
     built.append("orders", b"plain", {"KEYS": "k"}, flag=3)
     part = part_of(built, "orders")
-    alone = message_batch(part, {name})
+    alone = message_batch(part, schema_of([name]))
     assert alone.schema.names == [name]
     assert alone.column(name).equals(message_batch(part).column(name))
 
@@ -151,7 +142,7 @@ def test_keys_of_some_of_many_messages_are_parsed_in_place(built: BuiltStore, ke
         built.append("orders", b"plain", {"KEYS": keys} if number % 3 else {})
     part = part_of(built, "orders")
     with cached_only():
-        found = message_batch(part, ["keys"])["keys"].to_pylist()
+        found = message_batch(part, schema_of(["keys"]))["keys"].to_pylist()
     assert found == [keys.split() if number % 3 else [] for number in range(FEW_MESSAGES + 1)]
 
 
@@ -207,9 +198,23 @@ def test_bodies_are_encoded_as_requested_or_reported(
     assert (row["body"], row["body_encoding"]) == (value, told)
 
 
-def test_an_arrow_stream_carries_its_metadata(built: BuiltStore) -> None:
-    """The facts are present even without messages."""
-    with pa.ipc.open_stream(b"".join(arrow_stream([], {"tidemark.next_offset": "7"}))) as reader:
-        assert reader.schema.metadata == {b"tidemark.next_offset": b"7"}
-        assert reader.schema.remove_metadata() == SCHEMA
-        assert reader.read_all().num_rows == 0
+def test_dictionaries_of_columns_have_their_values(built: BuiltStore) -> None:
+    """The messages have some tags or none, and several hosts."""
+    built.topic("untagged")
+    for number in range(9):
+        built.append("orders", b"x", {"TAGS": "AB"[number % 2]} if number % 3 else {})
+        built.append("untagged", b"x", born_host=bytes([127, 0, 0, number, 0, 0, 0, 1]))
+    for part in (part_of(built, "orders"), part_of(built, "untagged")):
+        plain, encoded = message_batch(part), message_batch(part, schema_of(SCHEMA.names, dictionaries=True))
+        encoded.validate(full=True)
+        assert {field.name for field in encoded.schema if pa.types.is_dictionary(field.type)} == REPETITIVE
+        for name in SCHEMA.names:
+            column = encoded[name]
+            assert (column.dictionary_decode() if name in REPETITIVE else column).equals(plain[name]), name
+
+
+def test_columns_are_named_alone_or_with_commas() -> None:
+    assert require_columns(["body,tag", "keys"]) == ["body", "tag", "keys"]
+    for unknown in ("bodies", "", "body,", "Body"):
+        with pytest.raises(ValueError, match=r"there is no column '(bodies||Body)': expected queue_offset, "):
+            require_columns([unknown])
