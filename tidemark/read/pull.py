@@ -82,7 +82,7 @@ class PullResult:
     next_offset: int
     bounds: QueueBounds
     parts: list[PulledPart] = field(default_factory=list)
-    unchecked: StoredPieces = field(default_factory=list)  # records as stored, instead of parts
+    stored: StoredPieces = field(default_factory=list)  # records as stored, instead of parts
     skipped: list[Skipped] = field(default_factory=list)
     message_count: int = 0
     stored_bytes: int = 0  # size of the records that were read
@@ -329,13 +329,13 @@ class _PullRun:
         if pieces is None:
             return False
         self.result.message_count += messages
-        self.result.unchecked += pieces
+        self.result.stored += pieces
         return True
 
     def _add_whole(self, records: Records, counts: NDArray[np.int64], messages: int) -> None:
         self.result.message_count += messages if records.is_sound else int(counts[records.right].sum())
         if self._request.unchecked:
-            self.result.unchecked.append(memoryview(records.stored_bytes()))
+            self.result.stored.append(memoryview(records.stored_bytes()))
         else:
             self.result.parts.append(PulledPart(records, _NO_MESSAGES, None))
 

@@ -18,7 +18,7 @@ from tidemark.errors import OffsetTooSmallError
 from tidemark.format import batch_consume_queue, consume_queue
 from tidemark.format.reading import find_end, visible_run
 from tidemark.read.cached import acquire
-from tidemark.read.file_run import FileRun, StrPath
+from tidemark.read.file_run import FileRange, FileRun, StrPath
 from tidemark.read.look import found_in_look, look_again, note_found
 from tidemark.read.watermark import Watermark
 from tidemark.store.halving import nearer_half
@@ -99,6 +99,10 @@ class UnitRun:
             left -= len(piece)
         data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
         return np.frombuffer(data, self._unit, count=len(data) // self.unit_size)
+
+    def range(self, number: int, count: int) -> FileRange | None:
+        """Return the place of units [number, number + count); None if they are in several files, or do not exist."""
+        return self._files.range(number * self.unit_size, count * self.unit_size)
 
     def read_visible(self, number: int, count: int) -> UnitArray:
         """Return like `read`: without a read if the last call of `visible` has found these units."""

@@ -9,6 +9,7 @@ from tidemark.format.check import Checker, Crc
 from tidemark.format.index_file import Header, find_cached, find_entries, oldest_entries
 from tidemark.format.index_layout import ENTRY_SIZE, SLOT_SIZE
 from tidemark.format.queue_groups import number_queues
+from tidemark.format.queue_reads import QueueRow, QueueScratch, read_queues
 from tidemark.format.record import Record, encode_record
 from tidemark.read.messages.body import BodyEncoding
 from tidemark.read.messages.message_columns import message_batch
@@ -46,4 +47,9 @@ def warm_up() -> None:
         table.flags.writeable = False
     oldest_entries(slots, entries, Header(), key_hash=0, after=-1, below=0, limit=1)
     find_entries(slots, entries, Header(), key_hash=0, begin_ms=0, end_ms=0, limit=1)
+    pairs, room = np.empty((0, 2), np.int64), np.empty(1, np.uint8)
+    read_queues(
+        np.empty((0, len(QueueRow._fields)), np.int64), room, pairs, file_size=1, gap=0, most_messages=1, most_bytes=1,
+        scratch=QueueScratch(message.new_array), buffer=room,
+    )  # fmt: skip
     find_cached(np.empty((0, 3), np.int64), key_hash=0, after=-1, below=0, least_ms=0, most=1)

@@ -96,6 +96,33 @@ def test_a_multi_pull_in_other_formats_is_multipart(client: httpx.Client, accept
         assert len(told) == sum(name.startswith("tidemark-") for name in own.headers)
 
 
+@pytest.mark.parametrize("max_bytes", [1, 4_000, 30_000, 1 << 20])
+def test_many_queues_of_records_are_answered_as_one_by_one(built: BuiltStore, max_bytes: int) -> None:
+    """One of them has a damaged record, and large and small answers are sent in other ways."""
+    built.topic("many", queues=50)
+    written = [built.append("many", b"%d" % number * 60, queue_id=number % 50) for number in range(500)]
+    built.publish()
+    built.write_log(written[333].physical_offset + written[333].size - 30, b"\0wr")
+    octets = {"Accept": "application/octet-stream"}
+    with serve_query(built.root, query_max_messages=10_000) as http:
+        asked = {"queues": [queue("many", queue_id, 0) for queue_id in range(50)], "max_messages": 10_000}
+        answer = http.post("/v1/pull", json={**asked, "max_bytes": max_bytes}, headers=octets)
+        parts = parts_of(answer)
+        assert len(parts) == int(answer.headers["Tidemark-Looked-At"]) == (50 if max_bytes == 1 << 20 else len(parts))
+        for queue_id, (headers, body) in enumerate(parts):
+            path = f"/v1/topics/many/queues/{queue_id}/messages"
+            own = http.get(path, params={"offset": 0, "max_bytes": headers["Tidemark-Max-Bytes"]}, headers=octets)
+            assert body == own.content
+            names = ("Tidemark-Queue-Id", "Tidemark-Status", "Tidemark-Next-Offset", "Tidemark-Message-Count",
+                     "Tidemark-Skipped")  # fmt: skip
+            assert [headers[name] for name in names] == [own.headers[name] for name in names]
+    if max_bytes == 1 << 20:
+        damaged = [
+            json.loads(headers["Tidemark-Skipped"]) for headers, _ in parts if headers["Tidemark-Skipped"] != "[]"
+        ]
+        assert [[skip["reason"] for skip in skipped] for skipped in damaged] == [["BODY_CRC"]]
+
+
 def test_a_multi_pull_without_messages_is_empty(client: httpx.Client) -> None:
     """The status is 204 in the other forms, because a MIME body needs at least one part."""
     queues = [queue("orders", 0, 10), queue("orders", 1, 0)]

@@ -21,6 +21,7 @@ from ..state.service_state import ServiceState
 from .pull_response import PullBody
 from .pulled import AnswerLimits, Pulled
 from .queue_pull import QueuePull
+from .read_together import ReadTogether
 
 Make = Callable[[QueuePull, Pulled], PullBody]
 Refuse = Callable[[QueuePull, StoreError], PullBody]
@@ -87,14 +88,15 @@ class ManyQueues:
         limits, room = self._limits, self._state.settings.query_max_body_bytes
         store = self._state.store
         now = StoreMoment.of_look(store, store.watermark())
-        for number, pull in pulls:
+        together = ReadTogether(self._state, [pull for _, pull in pulls], now, limits)
+        for at, (number, pull) in enumerate(pulls):
             if limits.max_messages <= 0 or limits.max_bytes <= 0 or room <= 0:
                 self.looked_at = number
                 break
             pull.limit(limits)
             try:
                 self._moved.pop(number, None)
-                pulled = _looked(pull, now)
+                pulled = together.pulled(at, limits) or _looked(pull, now)
                 if pulled.is_worth_waiting and self._may_wait(number, pull, pulled):
                     continue
                 parts.append(pull.answer(pulled, functools.partial(self._make, pull)))

@@ -118,7 +118,7 @@ class PullAnswerer:
                 metadata = dict(zip(_FACTS, facts, strict=True))
                 pieces = arrow_stream(pulled.result.parts, metadata, form.table, room=room)
             case BodyFormat.RECORDS:
-                pieces = pulled.result.unchecked if pulled.limits.unchecked else _stored_records(pulled)
+                pieces = pulled.result.stored or _stored_records(pulled)
         body = PullBody(form.body_format.value, headers, pieces)
         self._count(body.size, form.body_format.name.lower(), pulled.result)
         return body

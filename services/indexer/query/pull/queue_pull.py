@@ -14,6 +14,7 @@ from tidemark.read.pull import PullRequest, PullResult, PullStatus, pull
 from tidemark.read.pull_as_broker import pull_as_broker
 from tidemark.read.queue_reader import QueueBounds, QueueReader
 from tidemark.read.records import REMOVED, Skipped
+from tidemark.read.short_queues import ShortQueue, StoredRecords
 from tidemark.read.store_moment import StoreMoment
 from tidemark.read.unit_run import UnitsGoneError
 from tidemark.read.watermark import Watermark
@@ -58,7 +59,7 @@ class QueuePull:
         self.limit(limits)
         self.cursor = 0
         self._requested: int | None = None
-        self._seen: _QueueMoment | None = None  # read by a check just before, for the next look
+        self._seen: tuple[StoreMoment, _QueueMoment] | None = None  # read by a check just before, for the next look
         self._last_end = math.inf  # of the units, at the last look or check
 
     def limit(self, limits: AnswerLimits) -> None:
@@ -81,9 +82,10 @@ class QueuePull:
 
     def _look(self, now: StoreMoment | None) -> Pulled:
         seen, self._seen = self._seen, None
-        if now is not None or seen is None:
-            seen = self._moment_of(now or self._now())
-        self._queue, watermark, log_min, bounds = seen
+        if seen is None or (now is not None and seen[0] is not now):
+            now = now or self._now()
+            seen = now, self._moment_of(now)
+        self._queue, watermark, log_min, bounds = seen[1]
         requested = self._resolve_offset(bounds)
         asked = PullRequest(
             self.cursor,
@@ -143,7 +145,8 @@ class QueuePull:
         queue = self._store.known_queue(self.topic, self.queue_id, self._config)
         if queue is None or not queue.run.is_known:
             return False
-        self._seen = self._moment(queue, self._now())
+        now = self._now()
+        self._seen = now, self._moment(queue, now)
         return self._offset == "latest" or int(self._offset) >= self._last_end
 
     def has_grown(self, now: StoreMoment) -> bool:
@@ -153,8 +156,42 @@ class QueuePull:
             TopicNotFoundError, QueueIllegalError: the topic was deleted, or created again without this queue.
         """
         self._seen = None  # of an earlier check: if the next line raises, the next look reports the error
-        self._seen = self._moment_of(now)
+        self._seen = now, self._moment_of(now)
         return self._last_end > self.cursor
+
+    def short_queue(self, now: StoreMoment) -> ShortQueue | None:
+        """Return the units to read if they can be read together with those of other queues, otherwise None.
+
+        Raises as `look`, which is to be called next unless `pulled_together` is.
+        """
+        self._seen = None
+        seen = self._moment_of(now)
+        self._seen = now, seen
+        self._queue, _, _, bounds = seen
+        self._resolve_offset(bounds)
+        is_within = bounds.min_offset <= self.cursor < bounds.units.end
+        if self._queue.is_batch or not self._queue.record_topic or bounds.lost or not is_within:
+            return None
+        units = self._queue.run.range(self.cursor, bounds.units.end - self.cursor)
+        if units is None:
+            return None
+        most = sys.maxsize if self._max_messages is None else self._max_messages
+        return ShortQueue(self._queue.record_topic, self.queue_id, self.cursor, units, most)
+
+    def pulled_together(self, found: StoredRecords) -> Pulled:
+        """Return the outcome of a read of `short_queue`."""
+        seen, self._seen = self._seen, None
+        assert seen is not None and self._requested is not None
+        _, watermark, _, bounds = seen[1]
+        result = PullResult(
+            PullStatus.FOUND,
+            self.cursor + found.messages,
+            bounds,
+            stored=[found.data],
+            message_count=found.messages,
+            stored_bytes=len(found.data),
+        )
+        return Pulled(watermark, result, self._requested, self.limits)
 
     def _now(self) -> StoreMoment:
         return StoreMoment(self._store.watermark(), self._store.log_min)

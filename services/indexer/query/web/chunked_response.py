@@ -1,13 +1,15 @@
-"""A response whose body is a list of buffers and of ranges of files. Large ones are sent as they are, without a copy.
+"""A response whose body is a list of buffers and of ranges of files, which are sent without a copy of large ones.
 
-Small buffers are joined, because each send passes through every layer of the server, which costs more than a copy.
+Each send passes through every layer of the server. Therefore small buffers are sent several at once where the
+connection can do that (`SEND_PIECES`), and joined elsewhere.
 """
 
 from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
@@ -19,7 +21,9 @@ from .file_sending import SEND_FILES
 
 Pieces = list[bytes | memoryview]
 Piece = bytes | memoryview | FileRange
-_LITTLE_BYTES, _JOINED_BYTES = 64 << 10, 256 << 10
+SEND_PIECES = "tidemark.send_pieces"  # async (Pieces) -> None, after `http.response.start` with a content-length
+_LITTLE_BYTES, _GROUP_BYTES = 64 << 10, 256 << 10
+_TINY_BYTES = 4 << 10  # a copy costs less than a buffer of its own
 
 
 class PiecesResponse(Response):
@@ -37,8 +41,8 @@ class PiecesResponse(Response):
     ) -> None:
         self._size = sum(map(len, pieces))
         super().__init__(None, 200, {**headers, "Content-Length": str(self._size)}, media_type)
-        self._pieces = _with_little_ones_joined(pieces)
-        self._in_memory = sum(len(piece) for piece in self._pieces if not isinstance(piece, FileRange))
+        self._pieces = list(pieces)
+        self._in_memory = sum(len(piece) for piece in pieces if not isinstance(piece, FileRange))
         self._answers = answers
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -49,41 +53,61 @@ class PiecesResponse(Response):
                 await send({"type": "http.response.body"})  # returns after nearly all bytes are in the socket
         else:
             await self._start(send)
-            await send({"type": "http.response.body", "body": self._pieces[0] if self._pieces else b""})
+            await send({"type": "http.response.body", "body": _joined([*_taken(self._pieces)])})
 
     async def _start(self, send: Send) -> None:
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
 
     async def _send(self, scope: Scope, send: Send) -> None:
         await self._start(send)
-        send_files = scope.get("extensions", {}).get(SEND_FILES)
+        extensions = scope.get("extensions", {})
+        send_files, send_pieces = extensions.get(SEND_FILES), extensions.get(SEND_PIECES)
         for are_files, pieces in itertools.groupby(_taken(self._pieces), lambda piece: isinstance(piece, FileRange)):
-            if are_files and send_files is not None:
+            if not are_files:
+                for group in _groups(pieces):
+                    if send_pieces is None or len(group) == 1:
+                        await send({"type": "http.response.body", "body": _joined(group), "more_body": True})
+                    else:
+                        await send_pieces(group)
+            elif send_files is not None:
                 await send_files(list(pieces))
-                continue
-            for piece in pieces:
-                body = await asyncio.to_thread(piece.read) if isinstance(piece, FileRange) else piece
-                await send({"type": "http.response.body", "body": body, "more_body": True})
+            else:
+                for piece in pieces:
+                    body = await asyncio.to_thread(piece.read)
+                    await send({"type": "http.response.body", "body": body, "more_body": True})
 
 
-def _taken(pieces: list[Piece]) -> Iterator[Piece]:
+def _taken(pieces: list[Piece]) -> Iterator[Any]:
     """Take *pieces* one by one, so that the memory of those that are sent is free."""
+    pieces.reverse()
     while pieces:
-        yield pieces.pop(0)
+        yield pieces.pop()
 
 
-def _with_little_ones_joined(pieces: Sequence[Piece]) -> list[Piece]:
-    joined: list[Piece] = []
-    little: Pieces = []
+def _groups(pieces: Iterable[bytes | memoryview]) -> Iterator[Pieces]:
+    """Yield groups of consecutive pieces to send at once. A large piece is alone; tiny ones are joined."""
+    group: Pieces = []
     size = 0
     for piece in pieces:
-        if isinstance(piece, FileRange) or len(piece) > _LITTLE_BYTES or size + len(piece) > _JOINED_BYTES:
-            if little:
-                joined.append(b"".join(little))
-            little, size = [], 0
-        if isinstance(piece, FileRange) or len(piece) > _LITTLE_BYTES:
-            joined.append(piece)
-        else:
-            little.append(piece)
+        if group and (len(piece) > _LITTLE_BYTES or size + len(piece) > _GROUP_BYTES):
+            yield _with_tiny_ones_joined(group)
+            group, size = [], 0
+        if len(piece) > _LITTLE_BYTES:
+            yield [piece]
+        elif piece:
+            group.append(piece)
             size += len(piece)
-    return [*joined, b"".join(little)] if little else joined
+    if group:
+        yield _with_tiny_ones_joined(group)
+
+
+def _with_tiny_ones_joined(pieces: Pieces) -> Pieces:
+    joined: Pieces = []
+    for are_tiny, some in itertools.groupby(pieces, lambda piece: len(piece) <= _TINY_BYTES):
+        run = list(some)
+        joined += [b"".join(run)] if are_tiny else run
+    return joined
+
+
+def _joined(pieces: Pieces) -> bytes | memoryview:
+    return pieces[0] if len(pieces) == 1 else b"".join(pieces)

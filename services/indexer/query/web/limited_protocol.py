@@ -22,6 +22,7 @@ from tidemark.errors import InFlightLimitError
 from tidemark.read.file_run import FileRange
 
 from ..config import QuerySettings
+from .chunked_response import SEND_PIECES, Pieces
 from .file_sending import SEND_FILES, FileSending
 from .problems import of_store_error, problem
 
@@ -123,10 +124,12 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         self._in_head = False
         self._stop_reading_timer()
         super().on_headers_complete()
+        # weakly: the cycle has the scope, and each request would leave objects to the garbage collector
+        cycle = weakref.ref(self.cycle)
+        extensions: dict[str, Any] = self.scope.setdefault("extensions", {})
+        extensions[SEND_PIECES] = functools.partial(self._send_pieces, cycle)
         if self.sends_files:
-            # weakly: the cycle has the scope, and each request would leave objects to the garbage collector
-            send_files: Any = functools.partial(self._send_files, weakref.ref(self.cycle))
-            self.scope["extensions"] = {SEND_FILES: send_files}
+            extensions[SEND_FILES] = functools.partial(self._send_files, cycle)
 
     def on_message_complete(self) -> None:
         """Stop the body's timer: the request is complete."""
@@ -210,6 +213,15 @@ class LimitedHttpProtocol(HttpToolsProtocol):
             self._cut()
         finally:
             self._file_sending = None
+
+    async def _send_pieces(self, asked: weakref.ref[RequestResponseCycle], pieces: Pieces) -> None:
+        """Send *pieces* as the next bytes of the answer to *asked*."""
+        cycle = asked()
+        if cycle is not None and cycle.flow.write_paused and not cycle.disconnected:
+            await cycle.flow.drain()
+        if cycle is not None and not cycle.disconnected:
+            cycle.expected_content_length -= sum(map(len, pieces))
+            self.transport.writelines(pieces)
 
     # -- refusals -------------------------------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ import pytest
 from starlette.types import Message
 
 from services.indexer.query.state.unsent_bytes_limit import UnsentBytesLimit
-from services.indexer.query.web.chunked_response import Pieces, PiecesResponse
+from services.indexer.query.web.chunked_response import SEND_PIECES, Pieces, PiecesResponse
 from tidemark.errors import InFlightLimitError
 
 LARGE = 100 << 10
@@ -59,6 +59,23 @@ def test_a_large_piece_is_sent_without_a_copy() -> None:
     bodies = Client().take([b"head", b"of", large, b"end"], answers())
     assert [body is large for body in bodies] == [False, True, False]
     assert (bodies[0], bodies[2]) == (b"headof", b"end")
+
+
+def test_a_connection_gets_several_pieces_at_once_without_a_copy() -> None:
+    """Tiny pieces are joined, and a large one is sent by itself."""
+    pieces: Pieces = [b"tiny", b"er", *(memoryview(bytes([n]) * 50_000) for n in range(7)), b"x", bytes(LARGE), b"end"]
+    groups: list[Pieces] = []
+
+    async def send_pieces(group: Pieces) -> None:
+        groups.append(group)
+
+    response = PiecesResponse(pieces, {}, "text/plain", answers())
+    client = Client()
+    scope = {"type": "http", "extensions": {SEND_PIECES: send_pieces}}
+    asyncio.run(response(scope, _no_request, client.send))
+    assert [[len(piece) for piece in group] for group in groups] == [[6] + [50_000] * 5, [50_000, 50_000, 1]]
+    assert all(sent is given for sent, given in zip(groups[0][1:], pieces[2:7], strict=True))
+    assert [message["body"] for message in client.messages[1:-1]] == [bytes(LARGE), b"end"]
 
 
 def test_small_pieces_are_joined_up_to_a_limit() -> None:

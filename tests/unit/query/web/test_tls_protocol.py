@@ -35,4 +35,4 @@ def test_each_request_of_a_connection_has_the_certificate_of_its_client(certific
             await answered(transport, number)
 
     asyncio.run(ask())
-    assert [scope["extensions"] for scope in seen] == [{"tls": {"client_cert_der": certificate}}] * 2
+    assert [scope["extensions"]["tls"] for scope in seen] == [{"client_cert_der": certificate}] * 2
