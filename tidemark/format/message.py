@@ -54,6 +54,7 @@ MESSAGE = np.dtype(
 )
 MessageArray = NDArray[np.void]
 
+_SMALL_BYTES = 2048
 _SYS_FLAG_AT = int(HEAD.fields["sys_flag"][1])  # type: ignore[index]
 _QUEUE_OFFSET_AT = int(HEAD.fields["queue_offset"][1])  # type: ignore[index]
 OTHER_QUEUE_FAULT = kernel.OTHER_QUEUE  # in addition to Fault: a valid record of another topic or queue
@@ -124,6 +125,30 @@ def check_records(
     name = np.frombuffer(topic, np.uint8)
     kernel.check_records(buffer, places, physical_offsets, sizes, name, queue_id, with_fields, rows, found)
     return rows
+
+
+class SmallRecord(NamedTuple):
+    """A checked record. messages: its message; None for an inner batch."""
+
+    buffer: U8Array
+    rows: RequestArray
+    messages: MessageArray | None
+
+
+def read_small_record(descriptor: int, position: int, physical_offset: int, *, below: int) -> SmallRecord | None:
+    """Read the record of any queue at *position* of a file, without a wait for a disk, and check it.
+
+    below: physical offset at which it must end at the latest
+
+    Returns None if it is larger than _SMALL_BYTES, not in memory, or invalid.
+    """
+    buffer, places = np.empty(_SMALL_BYTES, np.uint8), np.zeros(1, np.int64)
+    rows, messages = np.zeros(1, DISPATCH_REQUEST), np.empty(1, MESSAGE)
+    found = np.empty((N_NAMES, 2), np.int64)
+    size, filled = kernel.read_small_record(
+        descriptor, position, physical_offset, below, buffer, places, rows, messages, found
+    )
+    return SmallRecord(buffer[:size], rows, messages if filled else None) if size else None
 
 
 def check_numbers(

@@ -173,17 +173,6 @@ class FileRun:
             return b""
         return pread(file.descriptor, min(length, start + size - offset), offset - start)
 
-    def read_some(self, offset: int, buffer: U8Array) -> int:
-        """Fill the beginning of *buffer* from *offset* of one file, and return the number of bytes, which may be 0."""
-        size = self.known.file_size
-        if size == 0:
-            return 0
-        start = offset - offset % size
-        try:
-            return pread_into(self._opened(start).descriptor, buffer, offset - start)
-        except FileNotFoundError:
-            return 0
-
     def range(self, offset: int, length: int) -> FileRange | None:
         """Return a range of one file without reading it; None if the file does not exist, or is shorter."""
         size = self.known.file_size

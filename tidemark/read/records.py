@@ -26,7 +26,6 @@ OTHER_NUMBER = "QUEUE_OFFSET"  # the record's queue offset is not the one of its
 _SCRATCH_BYTES = 512 << 10  # fits into a core's cache
 _WORTH_A_RANGE = 32 << 10  # bytes: a system call for each smaller range costs more than a copy
 _SIZE_FIELD = 4
-_SMALL_BYTES = 2048
 _thread = threading.local()
 
 IntArray = NDArray[np.int64]
@@ -61,6 +60,7 @@ class Records(NamedTuple):
     places: IntArray  # start of each in the buffer
     rows: RequestArray  # DISPATCH_REQUEST; `fault` is 0 for valid records
     is_sound: bool = False  # True if they are known to be valid, all of them
+    known: MessageArray | None = None  # their messages, if the check has made them
 
     @property
     def right(self) -> NDArray[np.bool_]:
@@ -84,6 +84,8 @@ class Records(NamedTuple):
 
     def messages(self) -> MessageArray:
         """Return MESSAGE rows of the valid records, with inner batches unwrapped."""
+        if self.known is not None:
+            return self.known
         return message.unwrap_records(self.buffer, self.places, self.rows, POOL.lend)
 
     def stored_bytes(self, chosen: NDArray[np.bool_] | None = None) -> bytes | memoryview:
@@ -144,22 +146,17 @@ def read_records(
 
 
 def read_small_record(log: FileRun, physical_offset: int, *, below: int) -> Records | None:
-    """Read and check the record of any queue at *physical_offset*, with the size in its head, by one read.
+    """Read and check the record of any queue at *physical_offset* if it is small and in memory.
 
     below: physical offset at which it must end at the latest
 
-    None if it is larger than _SMALL_BYTES, not visible, or invalid: `read_records` gives the reason.
+    None for other records, and for invalid ones: `read_records` gives the reason.
     """
-    buffer = np.empty(_SMALL_BYTES, np.uint8)
-    read = log.read_some(physical_offset, buffer)
-    size = int.from_bytes(buffer[:_SIZE_FIELD].tobytes(), "big", signed=True)
-    if not MIN_RECORD_SIZE <= size <= min(read, below - physical_offset):
+    place = log.range(physical_offset, MIN_RECORD_SIZE)
+    if place is None:
         return None
-    record = buffer[:size]
-    rows = message.check_records(
-        record, places=_FIRST, physical_offsets=np.array((physical_offset,)), sizes=np.array((size,))
-    )
-    return None if int(rows["fault"][0]) else Records(record, _FIRST, rows, is_sound=True)
+    found = message.read_small_record(place.file.descriptor, place.offset, physical_offset, below=below)
+    return None if found is None else Records(found.buffer, _FIRST, found.rows, is_sound=True, known=found.messages)
 
 
 def read_record(log: FileRun, physical_offset: int, *, below: int) -> Records | None:

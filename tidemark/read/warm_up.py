@@ -18,6 +18,9 @@ from tidemark.read.pull import PulledPart
 from tidemark.read.records import Records
 
 
+_NO_FILE = -1  # a descriptor
+
+
 def warm_up() -> None:
     """Run every loop once, over one record and an empty index."""
     raw = encode_record(Record(topic=b"t", body=b"b", properties=b"TAGS\x01a\x02"))
@@ -39,6 +42,7 @@ def warm_up() -> None:
     message.copy_records(buffer, 0, places, sizes, buffer.copy(), 0)
     columns.find_properties(columns.columns_of(buffer, records.messages()).fields[columns.Field.PROPERTIES])
     message.find_records(buffer)
+    message.read_small_record(_NO_FILE, 0, 0, below=0)
     columns.checked_columns(buffer.copy(), 2, b"t", 0)
     message_batch(part)
     message_json(part, BodyEncoding.AUTO, terminator=b",")

@@ -257,7 +257,7 @@ def test_index_chains_of_any_shape_are_walked_as_by_the_plain_twin(
 
 
 @pytest.fixture(scope="module")
-def index_files() -> Iterator[list[int]]:
+def cached_files() -> Iterator[list[int]]:
     """Return descriptors of two files on a file system that can read without waiting; skip if there is none."""
     with tempfile.TemporaryFile(dir=".") as one, tempfile.TemporaryFile(dir=".") as other:
         one.write(b"x")
@@ -287,7 +287,7 @@ def index_files() -> Iterator[list[int]]:
     most=st.integers(1, 30),
 )
 def test_chains_of_several_cached_files_equal_those_of_the_plain_twin(
-    index_files: list[int],
+    cached_files: list[int],
     tables: list[list[tuple[int, int, int, int]]],
     heads: list[int],
     begin: int,
@@ -300,11 +300,11 @@ def test_chains_of_several_cached_files_equal_those_of_the_plain_twin(
     slots = np.array(heads, ">i4").view(np.uint8)
     plain = [np.array(table, np.dtype([("h", ">i4"), ("p", ">i8"), ("t", ">i4"), ("n", ">i4")])) for table in tables]
     header = Header(begin_timestamp=begin)
-    for descriptor, table in zip(index_files, plain, strict=True):
+    for descriptor, table in zip(cached_files, plain, strict=True):
         os.truncate(descriptor, 0)
         os.pwrite(descriptor, encode_header(header) + slots.tobytes() + table.tobytes(), 0)
     files = np.array(
-        [(descriptor, len(heads), len(table)) for descriptor, table in zip(index_files, plain, strict=True)], np.int64
+        [(descriptor, len(heads), len(table)) for descriptor, table in zip(cached_files, plain, strict=True)], np.int64
     )
     for key_hash in range(4):
         query = {"key_hash": key_hash, "after": after, "below": below}
@@ -316,5 +316,50 @@ def test_chains_of_several_cached_files_equal_those_of_the_plain_twin(
             )
         assert find_cached(files, least_ms=least_ms, most=24, **query) == sorted(expected)
         assert find_cached(files, least_ms=least_ms, most=most, **query) in (None, sorted(expected))
-    os.truncate(index_files[1], 41)
+    os.truncate(cached_files[1], 41)
     assert find_cached(files, key_hash=0, after=-1, below=1, least_ms=0, most=24) is None
+
+
+def written(descriptor: int, data: bytes) -> int:
+    """Replace a file's content by *data*, and return its descriptor."""
+    os.truncate(descriptor, 0)
+    os.pwrite(descriptor, data, 0)
+    return descriptor
+
+
+@given(records=RECORDS, before=st.integers(0, 40))
+def test_a_small_record_is_the_one_that_the_check_of_many_finds(
+    cached_files: list[int], records: list[dict[str, object]], before: int
+) -> None:
+    """Its position in the file differs from that in the log, and it must end below a limit."""
+    buffer, places, sizes = buffer_of_records(records)
+    file, first = written(cached_files[0], bytes(before) + buffer.tobytes()), np.zeros(1, np.int64)
+    for place, size in zip(places.tolist(), sizes.tolist(), strict=True):
+        alone, end = buffer[place : place + size].copy(), place + size
+        rows = message.check_records(alone, places=first, physical_offsets=first + place, sizes=np.array([size]))
+        found = message.read_small_record(file, before + place, place, below=end)
+        assert found is not None
+        assert found.buffer.tobytes() == alone.tobytes()
+        assert found.rows.tolist() == rows.tolist()
+        is_batch = int(rows["sys_flag"][0]) & INNER_BATCH_FLAGS == INNER_BATCH_FLAGS
+        assert (found.messages is None) is is_batch
+        if found.messages is not None:
+            assert found.messages.tolist() == message.unwrap_records(alone, first, rows).tolist()
+        assert message.read_small_record(file, before + place, place, below=end - 1) is None
+        assert message.read_small_record(file, before + place, place + 1, below=end + 1) is None
+
+
+@pytest.mark.parametrize("at", [0, 4, 30, 100])
+def test_a_small_record_with_damage_is_not_found(cached_files: list[int], at: int) -> None:
+    raw = record_bytes(body=b"some body" * 10)
+    data = bytearray(raw)
+    data[at] ^= 0x7F
+    for content, is_found in ((raw, True), (bytes(data), False), (raw[:-1], False), (b"", False)):
+        found = message.read_small_record(written(cached_files[0], content), 0, 0, below=1 << 40)
+        assert (found is not None) is is_found
+
+
+@pytest.mark.parametrize(("body", "is_found"), [(1900, True), (2048, False)])
+def test_a_large_record_is_not_read_as_a_small_one(cached_files: list[int], body: int, is_found: bool) -> None:
+    file = written(cached_files[0], record_bytes(body=bytes(body)))
+    assert (message.read_small_record(file, 0, 0, below=1 << 40) is not None) is is_found

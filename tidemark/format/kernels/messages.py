@@ -10,7 +10,7 @@ import numpy as np
 from tidemark.format.dispatch_request import Fault
 from tidemark.format.host import IPV4_HOST_SIZE
 from tidemark.format.kernels import properties as names
-from tidemark.format.kernels.compiled import compiled
+from tidemark.format.kernels.compiled import compiled, machine
 from tidemark.format.kernels.copy import copy_bytes, is_same
 from tidemark.format.kernels.crc import masked_crc32
 from tidemark.format.kernels.integers import get_i2, get_i4, get_i8, get_u4, put_i8
@@ -235,6 +235,31 @@ def copy_records(buffer, base, physical_offsets, sizes, out, to):  # type: ignor
         at, length = physical_offsets[i] - base, sizes[i]
         copy_bytes(buffer, at, length, out, to)
         to += length
+
+
+@compiled
+def read_small_record(descriptor, position, physical_offset, below, buffer, places, rows, messages, found):  # type: ignore[no-untyped-def]
+    """Read and check a record of any queue that fits into *buffer*, from the page cache.
+
+    position  of the record in its file; below: physical offset at which it must end at the latest
+    places    int64, one zero
+    rows      DISPATCH_REQUEST, one row of zeros; messages: MESSAGE, one row, not filled for an inner batch
+    returns   (bytes of the record, number of messages filled); zeros if it is not in memory, too large, or invalid
+    """
+    read = machine.read_cached(np.int32(descriptor), buffer, np.int64(buffer.size), np.int64(position))
+    if read < MIN_RECORD_SIZE:
+        return 0, 0
+    size = get_i4(buffer, 0)
+    if size < MIN_RECORD_SIZE or size > min(read, below - physical_offset):
+        return 0, 0
+    row = rows[0]
+    row.fault = check_record(buffer, 0, size, physical_offset, buffer[:0], 0, True, row, found)
+    if row.fault != 0:
+        return 0, 0
+    if (row.sys_flag & _INNER_BATCH) == _INNER_BATCH:
+        return size, 0
+    fill_messages(buffer, places, rows, messages, found)
+    return size, 1
 
 
 @compiled(inline="always")

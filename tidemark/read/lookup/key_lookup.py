@@ -10,13 +10,14 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import accumulate
+from typing import NamedTuple
 
 import numpy as np
 
 from tidemark.format.dispatch_request import DISPATCH_REQUEST, Fault, fields_of
 from tidemark.format.index_file import find_entries, key_hash
 from tidemark.format.message import MESSAGE, MessageArray
-from tidemark.format.properties import KEYS, UNIQ_KEY, decode_properties, split_keys
+from tidemark.format.properties import split_keys
 from tidemark.read.cached import is_cached_only, require_thread
 from tidemark.read.lookup.index_reader import IndexReader
 from tidemark.read.lookup.record_lookup import has_unit
@@ -31,8 +32,7 @@ _SIZE_FIELD = 4
 _DAMAGE = (Fault.BODY_CRC.name, Fault.PROPERTY_CRC.name)  # with other faults there is no record of this index entry
 
 
-@dataclass(frozen=True)
-class KeyQuery:
+class KeyQuery(NamedTuple):
     """Parameters of a lookup. Times are store times, both inclusive."""
 
     topic: str
@@ -158,31 +158,35 @@ def _sizes(store: StoreReader, physical_offsets: list[int]) -> list[int]:
     return [int.from_bytes(head, "big", signed=True) for head in heads]
 
 
-_MESSAGE_FIELDS = fields_of(MESSAGE, "record", "store_timestamp", "inner", "properties_at", "properties_length")
-_RECORD_FIELDS = fields_of(DISPATCH_REQUEST, "topic_at", "topic_length", "properties_at", "properties_length")
+_MESSAGE_FIELDS = fields_of(
+    MESSAGE, "record", "store_timestamp", "inner", "keys_at", "keys_length", "unique_key_at", "unique_key_length"
+)
+_RECORD_FIELDS = fields_of(DISPATCH_REQUEST, "topic_at", "topic_length", "unique_key_at", "unique_key_length")
 
 
 def _wanted(records: Records, messages: MessageArray, query: KeyQuery) -> list[int]:
     """Return the numbers of the *messages* whose topic and key match by text, with store times within the bounds."""
+    if not query.key:
+        return []
     view, topic = records.buffer.data, query.topic.encode("utf-8", "surrogatepass")
     rows = list(map(_RECORD_FIELDS, records.rows.tolist()))
     wanted = []
-    for i, (record, store_timestamp, inner, at, length) in enumerate(map(_MESSAGE_FIELDS, messages.tolist())):
-        topic_at, topic_length, outer_at, outer_length = rows[record]
+
+    def text(at: int, length: int) -> str:
+        return str(view[at : at + length], "utf-8", "replace")
+
+    for i, fields in enumerate(map(_MESSAGE_FIELDS, messages.tolist())):
+        record, store_timestamp, inner, *keys, unique_at, unique_length = fields
+        topic_at, topic_length, *outer = rows[record]
         if not query.from_ms <= store_timestamp <= query.to_ms or view[topic_at : topic_at + topic_length] != topic:
             continue
-        if _carries_key(view[at : at + length], query) or (
-            inner and query.unique and _carries_key(view[outer_at : outer_at + outer_length], query)
-        ):
+        if not query.unique:
+            has_key = query.key in split_keys(text(*keys))
+        else:
+            has_key = text(unique_at, unique_length) == query.key or bool(inner and text(*outer) == query.key)
+        if has_key:
             wanted.append(i)
     return wanted
-
-
-def _carries_key(encoded: memoryview, query: KeyQuery) -> bool:
-    properties = decode_properties(encoded)
-    if query.unique:
-        return properties.get(UNIQ_KEY) == query.key
-    return query.key in split_keys(properties.get(KEYS, ""))
 
 
 def find_by_key_as_broker(store: StoreReader, index: IndexReader, watermark: Watermark, query: KeyQuery) -> KeyAnswer:

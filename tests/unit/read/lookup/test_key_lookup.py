@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import pytest
 
 from tests.built_store import BuiltStore, java_hash
@@ -23,7 +21,7 @@ def pages(built: BuiltStore, query: KeyQuery, *, as_broker: bool = False) -> lis
         found.append([int(place) for part in answer.parts for place in part.messages["physical_offset"]])
         if answer.after is None:
             return found
-        query = dataclasses.replace(query, after=answer.after)
+        query = query._replace(after=answer.after)
 
 
 def places(built: BuiltStore, query: KeyQuery) -> list[int]:
