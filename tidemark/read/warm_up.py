@@ -17,7 +17,6 @@ from tidemark.read.messages.message_json import message_json
 from tidemark.read.pull import PulledPart
 from tidemark.read.records import Records
 
-
 _NO_FILE = -1  # a descriptor
 
 

@@ -317,12 +317,11 @@ def test_waiting_pulls_above_the_limit_are_refused(built: BuiltStore) -> None:
         thread.join()
 
 
-@pytest.mark.parametrize("after_s", [0.2, 1.5])  # within and after the part of a wait that does not watch the client
-def test_a_disconnected_client_frees_its_waiting_place(built: BuiltStore, after_s: float) -> None:
+def test_a_disconnected_client_frees_its_waiting_place(built: BuiltStore) -> None:
     """Its place among the waiting requests is free again."""
     with serve_query(built.root, query_max_waiting=1) as client:
         with pytest.raises(httpx.ReadTimeout):
-            client.get(QUEUE, params={"offset": 10, "wait_ms": 20_000}, timeout=after_s)
+            client.get(QUEUE, params={"offset": 10, "wait_ms": 20_000}, timeout=0.2)
         deadline = time.monotonic() + 10
         while client.get("/v1/status").json()["query"]["waiting_requests"]:
             assert time.monotonic() < deadline

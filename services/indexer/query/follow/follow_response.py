@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 from contextlib import AbstractContextManager
 
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from ..state.watermark_watcher import until_gone
+from ..state.departure import departure_of
 from ..web.chunked_response import Pieces
 from .follower import Follower
 
@@ -35,8 +34,8 @@ class FollowResponse(Response):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send the response. A client that reads too slowly is disconnected, or its answer ends early."""
-        gone = asyncio.ensure_future(until_gone(receive))
-        gone.add_done_callback(lambda _: self._follower.leave())
+        departure = departure_of(scope)
+        departure.add(self._follower.leave)
         try:
             with self._place:
                 await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
@@ -45,7 +44,7 @@ class FollowResponse(Response):
                         await self._send(pieces, send)
                 await send({"type": "http.response.body", "body": b""})
         finally:
-            gone.cancel()
+            departure.discard(self._follower.leave)
             self._follower.release()
 
     @staticmethod

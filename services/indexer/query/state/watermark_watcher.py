@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import itertools
 import time
 from collections.abc import Callable, Collection, Iterator
 from typing import Protocol
 
 from starlette.requests import Request
-from starlette.types import Receive
 
 from tidemark.errors import InFlightLimitError, StoreError
 from tidemark.format.topic_name import LIGHT_QUEUE_PREFIX
@@ -22,10 +22,11 @@ from tidemark.read.watermark import Watermark
 from tidemark.store.file_watch import FileWatch
 from tidemark.store.marks import Marks
 
+from .departure import Departure, departure_of
+
 Ready = Callable[[Watermark], bool | None]  # None: not checked, because the last check was too short a time ago
 Queues = Collection[tuple[str, int]]  # topic and queue id
 _RETRY_AFTER_MS = 1000
-_BRIEF_WAIT_S = 1.0  # a task that waits for the client's disconnect costs more than most waits last
 _POLL_S = 0.002  # interval while the marks cannot be watched
 _FEW = 8  # waiting requests and followed queues; a check of so few costs less than a look at the new records
 _TURNS = 16  # rechecks in which each queue is checked once although nothing is known to have changed
@@ -209,20 +210,12 @@ class WatermarkWatcher:
         Args:
             looks, queues: as for `wait`.
         """
-        client = "" if request.client is None else request.client.host
         left = deadline - time.monotonic()
         if left <= 0:
             return False
-        if await self.wait(ready, min(left, _BRIEF_WAIT_S), client=client, looks=looks, queues=queues):
-            return True
-        left = deadline - time.monotonic()
-        if left <= 0 or self.is_stopped:
-            return False
-        gone = asyncio.ensure_future(until_gone(request.receive))
-        try:
-            return await self.wait(ready, left, client=client, looks=looks, queues=queues, gone=gone)
-        finally:
-            gone.cancel()
+        client = "" if request.client is None else request.client.host
+        departure = departure_of(request.scope)
+        return await self.wait(ready, left, client=client, looks=looks, queues=queues, departure=departure)
 
     async def wait(
         self,
@@ -232,7 +225,7 @@ class WatermarkWatcher:
         client: str = "",
         looks: int | None = None,
         queues: Queues | None = None,
-        gone: asyncio.Future[None] | None = None,
+        departure: Departure | None = None,
     ) -> bool:
         """Wait until *ready* returns True for the watermark, at most *timeout_s*.
 
@@ -241,7 +234,7 @@ class WatermarkWatcher:
             looks: `self.looks` when the caller began to find out that it is not ready. Without a look since then, the
                 marks have not changed, or their change is still to be noticed.
             queues: the queues whose records can make it ready; None if others or anything else can.
-            gone: done when the client has disconnected, which ends the wait.
+            departure: of the client, which ends the wait.
 
         Returns:
             True if it is ready or the service stops during the wait; False after the timeout, a disconnect, or a stop
@@ -258,15 +251,18 @@ class WatermarkWatcher:
         self._enter(client)
         if self._timer is None:
             self._arm()
-        timeout = self._loop.call_later(timeout_s, waiter.end, False)
-        if gone is not None:
-            gone.add_done_callback(lambda _: waiter.end(False))
+        end = functools.partial(waiter.end, False)
+        timeout = self._loop.call_later(timeout_s, end)
+        if departure is not None:
+            departure.add(end)
         try:
             if looks != self.looks and self._waiters.is_ready(waiter, self._store.watermark()):  # since then
                 return True
             return await waiter.outcome
         finally:
             timeout.cancel()
+            if departure is not None:
+                departure.discard(end)
             self._waiters.remove(waiter)
             self._leave(client)
 
@@ -382,9 +378,3 @@ class WatermarkWatcher:
             waiter.end(True)
         for listener in self._listeners:
             listener.stopped()
-
-
-async def until_gone(receive: Receive) -> None:
-    """Return when the client has disconnected."""
-    while (await receive())["type"] != "http.disconnect":
-        pass

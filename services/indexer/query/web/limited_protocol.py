@@ -22,6 +22,7 @@ from tidemark.errors import InFlightLimitError
 from tidemark.read.file_run import FileRange
 
 from ..config import QuerySettings
+from ..state.departure import DEPARTURE, Departure
 from .chunked_response import SEND_PIECES, Pieces
 from .file_sending import SEND_FILES, FileSending
 from .problems import of_store_error, problem
@@ -68,6 +69,7 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         self._reading: asyncio.TimerHandle | None = None
         self._writing: asyncio.TimerHandle | None = None
         self._file_sending: FileSending | None = None
+        self._departure = Departure()
 
     # -- the connection -------------------------------------------------------------------------------------------
 
@@ -86,10 +88,11 @@ class LimitedHttpProtocol(HttpToolsProtocol):
             self._expect(self.limits.head_s)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Stop the timers, and the sending of a file."""
+        """Stop the timers, the sending of a file, and the waits of requests."""
         self._stop_reading_timer()
         self._stop_writing_timer()
         super().connection_lost(exc)
+        self._departure.happen()
         if self._file_sending is not None:
             self._file_sending.wake()
 
@@ -127,6 +130,7 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         # weakly: the cycle has the scope, and each request would leave objects to the garbage collector
         cycle = weakref.ref(self.cycle)
         extensions: dict[str, Any] = self.scope.setdefault("extensions", {})
+        extensions[DEPARTURE] = self._departure
         extensions[SEND_PIECES] = functools.partial(self._send_pieces, cycle)
         if self.sends_files:
             extensions[SEND_FILES] = functools.partial(self._send_files, cycle)

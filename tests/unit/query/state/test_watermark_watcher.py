@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 from starlette.requests import Request
-from starlette.types import Message
 
 from services.indexer.query.state import watermark_watcher as module
+from services.indexer.query.state.departure import DEPARTURE, Departure
 from services.indexer.query.state.watermark_watcher import WatermarkWatcher
 from tests.built_store import BuiltStore
 from tidemark.errors import InFlightLimitError
@@ -314,47 +314,35 @@ def test_rechecks_without_a_change_of_the_store_divide_the_requests_among_them(b
     assert most < len(PLACES) / 2
 
 
-def test_a_disconnect_ends_a_long_wait_which_asks_for_it_once(
-    built: BuiltStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A wake-up of each waiting request each second would take a core from ten thousand of them."""
-    monkeypatch.setattr(module, "_BRIEF_WAIT_S", 0.01)
-    asked: list[float] = []
-
+@pytest.mark.parametrize("is_over_before", [False, True])
+def test_a_disconnect_ends_a_wait(built: BuiltStore, is_over_before: bool) -> None:
     async def wait() -> bool:
-        gone = asyncio.Event()
-
-        async def receive() -> Message:
-            asked.append(time.monotonic())
-            await gone.wait()
-            return {"type": "http.disconnect"}
-
+        departure = Departure()
+        request = Request({"type": "http", "extensions": {DEPARTURE: departure}})
         async with watching(built) as watcher:
-            request = Request({"type": "http"}, receive)
+            if is_over_before:
+                departure.happen()
             waiting = asyncio.create_task(watcher.wait_for_request(request, lambda _: False, time.monotonic() + 60))
-            await asyncio.sleep(0.2)
-            assert not waiting.done()
-            gone.set()
+            await asyncio.sleep(0.1)
+            assert waiting.done() is is_over_before
+            departure.happen()
             async with asyncio.timeout(30):
                 return await waiting
 
     assert asyncio.run(wait()) is False
-    assert len(asked) == 1
 
 
-def test_a_long_wait_ends_with_a_publication(built: BuiltStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The publication may come between the two parts of the wait."""
-    monkeypatch.setattr(module, "_BRIEF_WAIT_S", 0.01)
+def test_an_ended_wait_leaves_nothing_at_its_connection(built: BuiltStore) -> None:
+    """A connection may have many requests, one after the other."""
 
-    async def wait() -> bool:
+    async def wait() -> None:
+        departure = Departure()
+        request = Request({"type": "http", "extensions": {DEPARTURE: departure}})
         async with watching(built) as watcher:
-            request = Request({"type": "http"}, asyncio.Event().wait)  # type: ignore[arg-type]  # never returns
-            threading.Timer(0.2, built.marks.publish, (0, 10)).start()
-            return await watcher.wait_for_request(
-                request, lambda watermark: watermark.physical_offset >= 10, time.monotonic() + 30
-            )
+            assert not await watcher.wait_for_request(request, lambda _: False, time.monotonic() + 0.01)
+        assert not departure._callbacks
 
-    assert asyncio.run(wait())
+    asyncio.run(wait())
 
 
 def test_waits_above_the_limit_are_refused(built: BuiltStore) -> None:
