@@ -112,6 +112,13 @@ class QuerySettings(AccessSettings, TlsSettings, MessageTraceSettings, RemotingS
         10_000, ge=1, description="time for the writer's answer to a forwarded request"
     )
     drain_ms: int = Field(0, ge=0, le=300_000, description="at a stop: time to serve after reporting not-ready")
+    query_busy_poll_us: int = Field(
+        50,
+        ge=0,
+        le=1_000,
+        description="microseconds after an answer for which the event loop stays awake, as long as clients send their "
+        "next request so soon; 0: never",
+    )
     query_recheck_ms: int = Field(
         250, ge=1, le=10_000, description="interval between checks for deleted topics, expired files and members"
     )

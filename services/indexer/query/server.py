@@ -22,6 +22,7 @@ from .app import bind_remoting, create_app
 from .config import QuerySettings
 from .memory_limits import limit_memory
 from .state.service_state import ServiceState
+from .web.busy_polling import BusyPolling
 from .web.limited_protocol import ConnectionLimits, LimitedHttpProtocol, limited
 from .web.tls_protocol import TlsProtocol
 
@@ -46,7 +47,11 @@ class QueryServer(uvicorn.Server):
                 host=settings.host,
                 port=settings.port,
                 loop="uvloop",
-                http=limited(limits, LimitedHttpProtocol if tls is None else TlsProtocol),
+                http=limited(
+                    limits,
+                    LimitedHttpProtocol if tls is None else TlsProtocol,
+                    BusyPolling(settings.query_busy_poll_us),
+                ),
                 ws="none",
                 access_log=False,
                 log_config=None,

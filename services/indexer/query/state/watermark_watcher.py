@@ -7,7 +7,7 @@ import contextlib
 import functools
 import itertools
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Protocol
 
 from starlette.requests import Request
@@ -29,7 +29,8 @@ Queues = Collection[tuple[str, int]]  # topic and queue id
 _RETRY_AFTER_MS = 1000
 _POLL_S = 0.002  # interval while the marks cannot be watched
 _FEW = 8  # waiting requests and followed queues; a check of so few costs less than a look at the new records
-_TURNS = 16  # rechecks in which each queue is checked once although nothing is known to have changed
+_TURNS = 32  # rechecks in which each queue is checked once although nothing is known to have changed
+_AT_ONCE = 4  # of these queues; then the event loop handles what has happened meanwhile
 
 
 class WatermarkListener(Protocol):
@@ -107,6 +108,13 @@ class _Waiters:
         if queues is not None:
             checked = self._of_any_queue.union(self._unsure, *(self._by_queue.get(queue, ()) for queue in queues))
         self._unsure = set()
+        self._wake_ready(checked, watermark)
+
+    def wake_of(self, queues: Queues, watermark: Watermark) -> None:
+        """End the wait of the ready ones that wait for one of *queues*."""
+        self._wake_ready(set[_Waiter]().union(*(self._by_queue.get(queue, ()) for queue in queues)), watermark)
+
+    def _wake_ready(self, checked: Collection[_Waiter], watermark: Watermark) -> None:
         for waiter in checked:
             if not waiter.outcome.done() and self.is_ready(waiter, watermark):
                 waiter.end(True)
@@ -123,8 +131,8 @@ class WatermarkWatcher:
     """Wakes waiting requests. Belongs to one event loop; checks the marks only while there are waiters or listeners.
 
     At a new watermark it checks the requests that wait for a queue of the new records. At a recheck it checks all if a
-    topic was deleted or files of the log have expired, and otherwise a share: a check of ten thousand requests would
-    hold up the event loop.
+    topic was deleted or files of the log have expired, and otherwise a share, a few at a time: a check of ten thousand
+    requests would hold up the event loop.
     """
 
     def __init__(
@@ -140,6 +148,7 @@ class WatermarkWatcher:
         self._seen: Watermark | None = None  # at the last look
         self._rest: tuple[int, Catalog | None] | None = None  # the log's minimum, and the topics, at the last recheck
         self._turn = 0
+        self._others: list[tuple[str, int]] = []  # queues still to be checked in this turn
         self._listeners: set[WatermarkListener] = set()
         self.followers = 0  # number of requests that stay open
         self.looks = 0  # number of checks of all waiting requests, so far
@@ -343,11 +352,39 @@ class WatermarkWatcher:
         before, self._seen = self._seen, watermark
         with one_look():
             queues = self._grown(before, watermark)
-            if is_recheck:
-                queues = self._with_some_others(queues, watermark)
+            if is_recheck and queues is not None and self._has_changed(watermark):
+                queues = None
             self._waiters.wake(queues, watermark)
+            if is_recheck and queues is not None:
+                queues = {*queues, *self._begin_turn()}
             for listener in self._listeners:
                 listener.watermark_read(watermark, queues)
+
+    def _begin_turn(self) -> Queues:
+        """Begin to check a share of the queues of the waiters; return the share of the queues of the listeners.
+
+        The share is for units that the pipeline builds again below the watermark.
+        """
+        self._turn = (self._turn + 1) % _TURNS
+        are_under_way = bool(self._others)
+        self._others += self._share_of(self._waiters.queues)
+        if self._others and not are_under_way:
+            self._loop.call_soon(self._check_others)
+        return self._share_of(itertools.chain(*(listener.watched for listener in self._listeners)))
+
+    def _share_of(self, queues: Iterable[tuple[str, int]]) -> Queues:
+        return [queue for queue in queues if hash(queue) % _TURNS == self._turn]
+
+    def _check_others(self) -> None:
+        """Check some of the waiters' queues of this turn."""
+        queues, self._others = self._others[:_AT_ONCE], self._others[_AT_ONCE:]
+        if self._is_stopped or not self._is_needed or self._seen is None:
+            self._others = []
+            return
+        with one_look():
+            self._waiters.wake_of(queues, self._seen)
+        if self._others:
+            self._loop.call_soon(self._check_others)
 
     def _grown(self, before: Watermark | None, now: Watermark) -> Queues | None:
         """Return the queues of the records between two watermarks; None if they are not known, or not worth knowing."""
@@ -357,21 +394,14 @@ class WatermarkWatcher:
             return None
         return self._new_records.queues(before.physical_offset, now.physical_offset)
 
-    def _with_some_others(self, grown: Queues | None, watermark: Watermark) -> Queues | None:
-        """Return *grown* and the next share of all watched queues; None, any queue, after a change of the store.
-
-        The share is for units that the pipeline builds again below the watermark.
-        """
+    def _has_changed(self, watermark: Watermark) -> bool:
+        """Return True if a topic was deleted or files of the log have expired since the last call, or may have."""
         try:
             _, log_min, catalog = StoreMoment.of_look(self._store, watermark)
         except (StoreError, OSError):  # the requests report it
-            return None
+            return True
         before, self._rest = self._rest, (log_min, catalog)
-        if grown is None or catalog is None or self._rest != before:
-            return None
-        self._turn = (self._turn + 1) % _TURNS
-        watched = itertools.chain(self._waiters.queues, *(listener.watched for listener in self._listeners))
-        return {*grown, *(queue for queue in watched if hash(queue) % _TURNS == self._turn)}
+        return catalog is None or self._rest != before
 
     def _wake_all(self) -> None:
         for waiter in self._waiters.all:

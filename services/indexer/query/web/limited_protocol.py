@@ -23,6 +23,7 @@ from tidemark.read.file_run import FileRange
 
 from ..config import QuerySettings
 from ..state.departure import DEPARTURE, Departure
+from .busy_polling import BusyPolling
 from .chunked_response import SEND_PIECES, Pieces
 from .file_sending import SEND_FILES, FileSending
 from .problems import of_store_error, problem
@@ -58,6 +59,7 @@ class LimitedHttpProtocol(HttpToolsProtocol):
     """One connection. Each server has a subclass with its `limits`, because uvicorn creates the instances."""
 
     limits: ConnectionLimits
+    polling: BusyPolling
     sends_files = True
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
@@ -100,6 +102,7 @@ class LimitedHttpProtocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Parse data as uvicorn does, but do not log malformed requests."""
+        self.polling.arrived()
         self._unset_keepalive_if_required()
         if self._in_head:
             self._received_bytes += len(data)
@@ -175,6 +178,11 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         if self._reading is not None:
             self._reading.cancel()
             self._reading = None
+
+    def on_response_complete(self) -> None:
+        """Continue as uvicorn does; the client's next request may come soon."""
+        super().on_response_complete()
+        self.polling.answered(self.loop)
 
     # -- sending an answer ----------------------------------------------------------------------------------------
 
@@ -253,6 +261,8 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         self.transport.close()
 
 
-def limited(limits: ConnectionLimits, kind: type[LimitedHttpProtocol]) -> type[LimitedHttpProtocol]:
-    """Return a subclass of *kind* with *limits*, for one server."""
-    return type("HttpProtocol", (kind,), {"limits": limits})
+def limited(
+    limits: ConnectionLimits, kind: type[LimitedHttpProtocol], polling: BusyPolling
+) -> type[LimitedHttpProtocol]:
+    """Return a subclass of *kind* with *limits* and *polling*, for one server."""
+    return type("HttpProtocol", (kind,), {"limits": limits, "polling": polling})

@@ -12,6 +12,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn import Config
 from uvicorn.server import ServerState
 
+from services.indexer.query.web.busy_polling import BusyPolling
 from services.indexer.query.web.limited_protocol import ConnectionLimits, LimitedHttpProtocol, limited
 
 LIMITS = ConnectionLimits(connections=2, head_bytes=1000, head_s=60, body_s=60, write_s=60)
@@ -69,7 +70,7 @@ class Connections:
     ) -> None:
         self._config = Config(app or answer_with_body, log_config=None, lifespan="off", ws="none", proxy_headers=False)
         self._state = ServerState()
-        self._kind = limited(limits, kind)
+        self._kind = limited(limits, kind, BusyPolling(0))
 
     def open(self, **extra: Any) -> tuple[LimitedHttpProtocol, FakeTransport]:
         """Return a new connection and its transport."""
