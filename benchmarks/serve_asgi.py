@@ -18,6 +18,13 @@ def serve(answer: Callable[[Message, Receive, Send], Awaitable[None]]) -> None:
     listener = socket.create_server(("127.0.0.1", 0))
     print(listener.getsockname()[1], flush=True)
     settings = uvicorn.Config(
-        answer, loop="uvloop", http="httptools", ws="none", lifespan="off", access_log=False, log_level="warning"
+        answer,
+        loop="uvloop",
+        http="httptools",
+        ws="none",
+        lifespan="off",
+        access_log=False,
+        log_level="critical",
+        timeout_graceful_shutdown=1,  # s; requests may wait for ever
     )
     uvicorn.Server(settings).run([listener])

@@ -1,7 +1,8 @@
 """The cost of waiting readers: 10 and 1,000 readers, each with one long poll on its own queue, in turn.
 
 Each message goes to the queue of the next reader, at a fixed rate. Store and services are the same for both numbers of
-readers, and the pipeline runs without Spark.
+readers, and the pipeline runs without Spark. A server that does nothing but wait and answer shows how much of the
+growth is the machine's and uvicorn's: memory of a reader was last used when its message before came.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import select
 import time
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from functools import partial
 from pathlib import Path
@@ -20,10 +22,11 @@ import orjson
 import psutil
 from numpy.typing import NDArray
 
+from benchmarks.bare_server import bare_server
 from benchmarks.benchmark import Benchmark
 from benchmarks.clients import Start, run_clients
 from benchmarks.connection import Connection
-from benchmarks.open_loop import send_at_rate
+from benchmarks.open_loop import LEAD_S, send_at_rate
 from benchmarks.processes import cpu_s
 from benchmarks.producers import require_stored
 from benchmarks.report import Result, Row
@@ -41,6 +44,7 @@ _ROUNDS = 3
 _TOPIC_QUEUES = 100
 _WARM_UP = 200  # messages of a round that do not count: the producer's first routes
 _WAIT_MS = 30_000
+_BARE_ANSWER_BYTES = 700  # about those of one message
 _SETTLE_S = 1.0  # from the requests to the idle part
 _TIMEOUT_S = 60.0
 _RATIO_TARGET = "≤ 1.2"
@@ -78,7 +82,37 @@ def _measure(folder: Path, scale: float) -> Result:
                 latencies[count].append((read.times - sent.times)[_WARM_UP:] / 1e6)
                 reads[count].append(read)
     figures = {count: _figures(np.concatenate(latencies[count]), reads[count]) for count in COUNTS}
-    return Result(_rows(figures), [])
+    return Result([*_rows(figures), *_bare_rows(figures, _measure_bare(seconds))], [])
+
+
+def _measure_bare(seconds: float) -> dict[int, dict[str, float]]:
+    """Return the figures by the number of readers; latencies are those from the sending of the wake-up."""
+    messages = _WARM_UP + int(RATE * seconds)
+    latencies: dict[int, list[NDArray[np.float64]]] = {count: [] for count in COUNTS}
+    reads: dict[int, list[Client]] = {count: [] for count in COUNTS}
+    with bare_server("benchmarks.bare_waiting", str(_BARE_ANSWER_BYTES)) as server:
+        for _ in range(_ROUNDS):
+            for count in COUNTS:
+                wake = partial(_wake, server.address, count, messages)
+                read = partial(_read, server.address, server.pid, count, messages, seconds, reader=_BareReader)
+                sent, answers = run_clients([wake, read])
+                latencies[count].append((answers.times - sent.times)[_WARM_UP:] / 1e6)
+                reads[count].append(answers)
+    return {count: _figures(np.concatenate(latencies[count]), reads[count]) for count in COUNTS}
+
+
+def _wake(address: str, readers: int, messages: int, start: Start) -> Client:
+    """Wake one reader after the other at the rate of the messages; return the times of the requests."""
+    times = np.zeros(messages, np.int64)
+    with Connection(address) as connection:
+        start()
+        begin = time.perf_counter_ns() + int(LEAD_S * 1e9)
+        for number in range(messages):
+            due_ns = begin + int(number / RATE * 1e9)
+            time.sleep(max(0, due_ns - time.perf_counter_ns()) / 1e9)
+            times[number] = time.perf_counter_ns()
+            connection.get(f"/{number % readers}/{number}")
+    return Client(times)
 
 
 def _place(number: int) -> tuple[str, int]:
@@ -126,6 +160,22 @@ def _send(address: str, readers: int, messages: int, start: Start) -> Client:
         return Client(send_at_rate(producer, messages, RATE, send).acknowledged)
 
 
+class _BareReader:
+    """A client that waits for wake-ups."""
+
+    def __init__(self, connection: Connection, number: int) -> None:
+        self.connection = connection
+        self._number = number
+
+    def ask(self) -> None:
+        """Send the next request, which waits to be woken."""
+        self.connection.ask(f"/{self._number}")
+
+    def answer(self) -> list[int]:
+        """Return the number of the wake-up."""
+        return [int(bytes(self.connection.answer()))]
+
+
 class _Reader:
     """A client that waits for the messages of one queue, from its current end on."""
 
@@ -146,18 +196,27 @@ class _Reader:
         return [int(message["body"]) for message in page["messages"]]
 
 
-def _read(address: str, pid: int, readers: int, messages: int, idle_s: float, start: Start) -> Client:
+def _read(
+    address: str,
+    pid: int,
+    readers: int,
+    messages: int,
+    idle_s: float,
+    start: Start,
+    *,
+    reader: Callable[[Connection, int], _Reader | _BareReader] = _Reader,
+) -> Client:
     """Wait with all readers, first without messages, then for *messages* messages."""
     allow_many_files()
     service = psutil.Process(pid)
     with contextlib.ExitStack() as stack:
-        waiting: dict[int, _Reader] = {}
+        waiting: dict[int, _Reader | _BareReader] = {}
         poll = stack.enter_context(select.epoll())
         for number in range(readers):
-            reader = _Reader(stack.enter_context(Connection(address)), number)
-            waiting[reader.connection.fileno()] = reader
-            poll.register(reader.connection.fileno(), select.EPOLLIN)
-            reader.ask()
+            one = reader(stack.enter_context(Connection(address)), number)
+            waiting[one.connection.fileno()] = one
+            poll.register(one.connection.fileno(), select.EPOLLIN)
+            one.ask()
         time.sleep(_SETTLE_S)
         before_idle = cpu_s(service)
         time.sleep(idle_s)
@@ -167,7 +226,7 @@ def _read(address: str, pid: int, readers: int, messages: int, idle_s: float, st
         return Client(answered, cpu_s(service) - before, (before - before_idle) / idle_s)
 
 
-def _answered(poll: select.epoll, waiting: dict[int, _Reader], messages: int) -> NDArray[np.int64]:
+def _answered(poll: select.epoll, waiting: Mapping[int, _Reader | _BareReader], messages: int) -> NDArray[np.int64]:
     """Return the time of the answer with each message in ns. Raises RuntimeError if messages do not arrive."""
     answered = np.zeros(messages, np.int64)
     missing = messages
@@ -210,5 +269,40 @@ def _rows(figures: dict[int, dict[str, float]]) -> list[Row]:
     return rows
 
 
-_KEYS = tuple(f"waiting_{of}_{figure}" for of in (*COUNTS, "ratio") for figure in _FIGURES)
+def _bare_rows(ours: dict[int, dict[str, float]], bare: dict[int, dict[str, float]]) -> list[Row]:
+    note = "uvicorn alone: a reader is woken by another client's request"
+    names = {**_FIGURES, "p50": ("wake-up to answer, p50", "ms"), "p99": ("wake-up to answer, p99", "ms")}
+    rows = [
+        Row(f"waiting_bare_{count}_{figure}", f"{count:,} readers alone: {name}", values[figure], unit, "", note)
+        for count, values in bare.items()
+        for figure, (name, unit) in names.items()
+    ]
+    few, many = COUNTS
+    growth = {figure: bare[many][figure] / bare[few][figure] if bare[few][figure] else 1.0 for figure in names}
+    rows += [
+        Row(f"waiting_bare_ratio_{figure}", f"readers alone, ratio: {name}", growth[figure], "×", "", note)
+        for figure, (name, _) in names.items()
+    ]
+    note = "growth of the service's cost relative to uvicorn's alone"
+    return rows + [
+        Row(
+            f"waiting_over_bare_{figure}",
+            f"readers, over alone: {name}",
+            ours[many][figure] / ours[few][figure] / growth[figure],
+            "×",
+            "≤ 1.3",
+            note,
+        )
+        for figure, (name, _) in _FIGURES.items()
+    ]
+
+
+_KEYS = (
+    *(f"waiting_{of}_{figure}" for of in (*COUNTS, "ratio") for figure in _FIGURES),
+    *(
+        f"waiting_{of}_{figure}"
+        for of in (*(f"bare_{n}" for n in COUNTS), "bare_ratio", "over_bare")
+        for figure in _FIGURES
+    ),
+)
 BENCHMARKS = (Benchmark("waiting", _KEYS, _measure, "async"),)

@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.bare_server import bare_server
+from benchmarks.connection import Connection
 from benchmarks.open_loop import send_at_rate
-from benchmarks.rows.waiting import fill, measure_round
+from benchmarks.rows.waiting import _BareReader, fill, measure_round
 from benchmarks.stack import running
 from tidemark.client import Producer, SendResult
 from tidemark.errors import StoreError
@@ -36,6 +38,16 @@ def test_each_message_reaches_the_reader_of_its_queue(plain_stack: LocalStack) -
         assert (read.times > sent.times[0] - 1_000_000_000).all()
         assert (sent.times[1:] > 0).all()
         assert read.cpu_s > 0
+
+
+def test_each_bare_reader_is_woken_by_its_number() -> None:
+    with bare_server("benchmarks.bare_waiting", "700") as server:
+        readers = [_BareReader(Connection(server.address), number) for number in range(3)]
+        for reader in readers:
+            reader.ask()
+        with Connection(server.address) as other:
+            assert [int(bytes(other.get(f"/{number}/{number + 40}"))) for number in (2, 0, 1)] == [42, 40, 41]
+        assert [reader.answer() for reader in readers] == [[40], [41], [42]]
 
 
 def test_a_failed_send_has_no_figures(plain_stack: LocalStack) -> None:
