@@ -10,7 +10,7 @@ ALONE := unit property# start no services: several at once
 TOGETHER := integration crash conformance fuzz# start services: two files at once, each file's tests in their order
 
 .DEFAULT_GOAL := help
-.PHONY: help sync lock proto docs site wheel extension format lint types test integration crash conformance spark-versions floors-test cluster-test rolling-test clients-test metrics-test console-test pictures deploy-test kubernetes-test soak soak-mutations power-test fuzz security-test supply-chain peer check up down demo examples bench bench-peers bench-spark bench-check scale scale-measure profile compose-test clean
+.PHONY: help sync lock proto docs site wheel extension format lint types test integration crash conformance spark-versions floors-test cluster-test rolling-test clients-test metrics-test console-test pictures deploy-test kubernetes-test replication-model soak soak-mutations power-test fuzz security-test supply-chain peer check up down demo examples bench bench-peers bench-spark bench-check scale scale-measure profile compose-test clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -115,6 +115,8 @@ soak: $(SYNCED)  ## load and kill the real services for SOAK_SECONDS (180), and 
 power-test: $(SYNCED)  ## cut the power of file systems under the real services, POWER_CYCLES (20) times each; POWER_SEED repeats choices
 	scripts/filesystems.sh
 	$(BIN)/python -m tests.power
+replication-model: $(SYNCED)  ## thousands of random schedules for the state machines of replication (minutes)
+	REPLICATION_SEEDS=$${REPLICATION_SEEDS:-3000} $(BIN)/pytest tests/unit/replication/test_model.py
 soak-mutations: $(SYNCED)  ## put faults into the consumers of a soak, and require that its judge notices each
 	$(BIN)/python -m tests.soak.mutations
 

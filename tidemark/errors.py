@@ -13,19 +13,19 @@
     │   ├── UnauthenticatedError       ├── ForbiddenError
     │   ├── ArgumentIllegalError       ├── ForkedProcessError
     │   ├── DeadlineMissingError       ├── FrameIllegalError
-    │   └── FieldIllegalError
+    │   └── FieldIllegalError          └── PieceIllegalError
     ├── OffsetError                  the place does not exist
     │   ├── OffsetTooSmallError        ├── OffsetOutOfRangeError
     │   └── MessageNotFoundError       └── MessageNotYetVisibleError
     ├── CorruptionError              stored bytes are damaged
     │   ├── CorruptMessageError
-    │   ├── CorruptStoreError
+    │   ├── CorruptStoreError          ├── ReplicaDivergedError
     │   └── ArchiveDiffersError
     └── UnavailableError             cannot be done now
         ├── StoreClosedError           ├── StoreLockedError        ├── StoreContradictionError
         ├── DiskFullError              ├── FlushFailedError        ├── InFlightLimitError
         ├── DiskFailedError            ├── WriterUnreachableError  ├── DeadlineExceededError
-        ├── GroupFullError             ├── QueryUnreachableError
+        ├── GroupFullError             ├── QueryUnreachableError   ├── StaleEpochError
         ├── StoreTooNewError           ├── StoreUnsafeError        ├── PlaintextRefusedError
         ├── TlsFilesError              ├── TlsFailedError
         ├── AccessFileError            ├── TokenFileError
@@ -177,6 +177,10 @@ class FieldIllegalError(RejectedError):
     """A field of a remoting frame is missing or has an illegal value. Facts: field, value (None: missing), allowed."""
 
 
+class PieceIllegalError(RejectedError):
+    """A piece of a writer's log does not continue the log of its replica. Facts: begin, end, log_end."""
+
+
 class OffsetError(StoreError):
     """The requested place does not exist."""
 
@@ -207,6 +211,10 @@ class CorruptMessageError(CorruptionError):
 
 class CorruptStoreError(CorruptionError):
     """A file of the store has a wrong size, name or content. Facts: path."""
+
+
+class ReplicaDivergedError(CorruptionError):
+    """A replica's log parts from its writer's below its confirm offset. Facts: point, confirm_offset, epoch."""
 
 
 class ArchiveDiffersError(CorruptionError):
@@ -251,6 +259,10 @@ class WriterUnreachableError(UnavailableError):
 
 class QueryUnreachableError(UnavailableError):
     """The query service does not answer. Facts: url."""
+
+
+class StaleEpochError(UnavailableError):
+    """A writer's epoch is older than one that has begun. Facts: epoch, newer_epoch."""
 
 
 class DeadlineExceededError(UnavailableError):

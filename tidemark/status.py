@@ -67,12 +67,14 @@ STATUS: dict[type[StoreError], Status] = {
     errors.DeadlineMissingError: Status("DEADLINE_MISSING", "INVALID_ARGUMENT", 422, ""),
     errors.FrameIllegalError: Status("FRAME_ILLEGAL", "INVALID_ARGUMENT", 422, ""),
     errors.FieldIllegalError: Status("FIELD_ILLEGAL", "INVALID_ARGUMENT", 422, ""),
+    errors.PieceIllegalError: Status("PIECE_ILLEGAL", "FAILED_PRECONDITION", 409, ""),
     errors.OffsetTooSmallError: Status("OFFSET_TOO_SMALL", "OUT_OF_RANGE", 410, "", "PULL_OFFSET_MOVED"),
     errors.OffsetOutOfRangeError: Status("OFFSET_OUT_OF_RANGE", "OUT_OF_RANGE", 416, "", "PULL_OFFSET_MOVED"),
     errors.MessageNotFoundError: Status("NOT_FOUND", "NOT_FOUND", 404, "", "QUERY_NOT_FOUND"),
     errors.MessageNotYetVisibleError: Status("NOT_YET_VISIBLE", "NOT_FOUND", 404, "", "QUERY_NOT_FOUND"),
     errors.CorruptMessageError: Status("CORRUPT_MESSAGE", "DATA_LOSS", 500, ""),
     errors.CorruptStoreError: Status("CORRUPT_STORE", "DATA_LOSS", 500, ""),
+    errors.ReplicaDivergedError: Status("REPLICA_DIVERGED", "DATA_LOSS", 500, ""),
     errors.ArchiveDiffersError: Status("ARCHIVE_DIFFERS", "DATA_LOSS", 500, ""),
     errors.StoreClosedError: Status(
         "STORE_CLOSED", "UNAVAILABLE", 503, "SERVICE_NOT_AVAILABLE", "SERVICE_NOT_AVAILABLE"
@@ -90,6 +92,7 @@ STATUS: dict[type[StoreError], Status] = {
     ),
     errors.DiskFailedError: Status("DISK_FAILED", "UNAVAILABLE", 503, "UNKNOWN_ERROR"),
     errors.WriterUnreachableError: Status("WRITER_UNREACHABLE", "UNAVAILABLE", 503, "", "SERVICE_NOT_AVAILABLE"),
+    errors.StaleEpochError: Status("STALE_EPOCH", "UNAVAILABLE", 503, "", "SERVICE_NOT_AVAILABLE"),
     errors.QueryUnreachableError: Status("QUERY_UNREACHABLE", "UNAVAILABLE", 503, "", "SERVICE_NOT_AVAILABLE"),
     errors.DeadlineExceededError: Status("DEADLINE_EXCEEDED", "DEADLINE_EXCEEDED", 504, "", "SYSTEM_BUSY"),
     errors.GroupFullError: Status("GROUP_FULL", "RESOURCE_EXHAUSTED", 429, ""),
