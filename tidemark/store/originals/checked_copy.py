@@ -24,7 +24,17 @@ from tidemark.store.storage import Storage, replace_file
 
 _HEAD = b"TIDEMARK-COPY 1 "
 _OWNERS = {"topics.json": "writer", "delayOffset.json": "writer", "consumerOffset.json": "query"}  # of files in config/
-_OWN_NAMES = frozenset({"format", "terms", "tombstones.json", "queue_offsets"})
+_OWN_NAMES = frozenset(
+    {
+        "format",
+        "terms",
+        "tombstones.json",
+        "queue_offsets",
+        "identity",
+        "promised",
+        "epochs",
+    }  # the last three: of replication
+)
 
 Version = tuple[int, ...]
 
