@@ -7,13 +7,14 @@ from pathlib import Path
 
 from isal.isal_zlib import crc32
 
+from tidemark.errors import DiskFullError, FlushFailedError
 from tidemark.format.dispatch_request import U8Array
 from tidemark.store.batch_journal import ENTRIES, ENTRY_SIZE, HEAD_SIZE, BatchRange, encode_entry, encode_head
 from tidemark.store.storage import Storage
 
 
 class BatchJournal:
-    """The journal of a running writer. The appender calls `write` and `forget`, the flusher `flush`.
+    """The journal of a running writer. The appender calls `write` and `take_back`, the flusher `flush`.
 
     token: identifies this run, and is stored in `abort` already; start: the log's end when the run begins.
     """
@@ -29,17 +30,24 @@ class BatchJournal:
     def write(self, stretches: list[BatchRange]) -> None:
         """Record the stretches that will be written next.
 
-        Raises DiskFullError or OSError. After an error, call `forget` for them.
+        Raises DiskFullError or OSError. After an error, call `take_back` for them.
         """
         first = self._sequence
         self._sequence += len(stretches)
         self._put(first, [encode_entry(first + i + 1, stretch) for i, stretch in enumerate(stretches)])
 
-    def forget(self, count: int) -> None:
-        """Remove the last *count* entries, durably, because their batches were not written."""
+    def take_back(self, count: int) -> None:
+        """Remove the last *count* entries, durably, because their batches were not written.
+
+        Raises:
+            FlushFailedError: they cannot be removed; the log must stop.
+        """
         self._sequence -= count
-        self._put(self._sequence, [bytes(ENTRY_SIZE)] * count)
-        self.flush()
+        try:
+            self._put(self._sequence, [bytes(ENTRY_SIZE)] * count)
+            self.flush()
+        except (DiskFullError, OSError) as error:
+            raise FlushFailedError(f"a failed write cannot be undone in the batch journal: {error}") from error
 
     def _put(self, sequence: int, entries: list[bytes]) -> None:
         first = sequence % ENTRIES

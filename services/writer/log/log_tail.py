@@ -174,7 +174,7 @@ class LogTail:
         except UnavailableError as error:
             if isinstance(error, FlushFailedError):
                 raise
-            self._take_back(len(run))
+            self._journal.take_back(len(run))
             self.position = start
             for key, queue_offset in reversed(undo):
                 self.offsets.set(key, queue_offset)
@@ -195,16 +195,8 @@ class LogTail:
             stretches.append(stretch_of(first, self._buffer[first - start : end - start]))
         try:
             self._journal.write(stretches)
-        except DiskFullError:
-            raise
-        except OSError as error:
-            raise as_unavailable(error) from error
-
-    def _take_back(self, count: int) -> None:
-        try:
-            self._journal.forget(count)
         except (DiskFullError, OSError) as error:
-            raise FlushFailedError(f"a failed write cannot be undone in the batch journal: {error}") from error
+            raise as_unavailable(error) from error
 
     def _write(self, offset: int, data: bytes | memoryview) -> None:
         """Write *data* at *offset*. If that fails, zero the bytes and raise UnavailableError."""
@@ -215,24 +207,12 @@ class LogTail:
             else:
                 self._write_measured(offset, data)
         except (DiskFullError, OSError) as error:
-            failure = error if isinstance(error, DiskFullError) else as_unavailable(error)
-            self._wipe(offset, offset + len(data))
-            raise failure from error
+            raise self._segments.undo_write(offset, offset + len(data), error) from error
 
     def _write_measured(self, offset: int, data: bytes | memoryview) -> None:
         began = time.thread_time()
         self._segments.log.write(offset, data)
         self._pages.wrote(offset + len(data), len(data), time.thread_time() - began)
-
-    def _wipe(self, offset: int, end: int) -> None:
-        try:
-            self._segments.wipe(offset, end)
-        except (DiskFullError, OSError) as error:
-            raise FlushFailedError(
-                f"a failed write at physical offset {offset} cannot be undone: {error}",
-                physical_offset=offset,
-                end_offset=end,
-            ) from error
 
     def take_dirty(self) -> list[int]:
         """Return the starts of the files written since the last call, ascending."""

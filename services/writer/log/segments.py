@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tidemark.errors import DiskFailedError, DiskFullError, UnavailableError
+from tidemark.errors import DiskFailedError, DiskFullError, FlushFailedError, UnavailableError
 from tidemark.store.mapped_file_queue import MappedFileQueue
 
 _PIECE_SIZE = 64 << 10
@@ -80,6 +80,22 @@ class Segments:
         for start in sorted(touched):
             self.log.flush(start)
 
+    def undo_write(self, offset: int, end: int, error: DiskFullError | OSError) -> UnavailableError:
+        """Zero [offset, end) after a write there failed with *error*; return the exception to raise.
+
+        Raises:
+            FlushFailedError: the write cannot be undone; the log must stop.
+        """
+        try:
+            self.wipe(offset, end)
+        except (DiskFullError, OSError) as failure:
+            raise FlushFailedError(
+                f"a failed write at physical offset {offset} cannot be undone: {failure}",
+                physical_offset=offset,
+                end_offset=end,
+            ) from failure
+        return as_unavailable(error)
+
     def next_data(self, offset: int) -> int:
         """Return the first offset, from *offset* in its file, that may not be zero; the file's end if there is none."""
         start = self.log.file_start(offset)
@@ -101,8 +117,10 @@ def _dirty_sectors(offset: int, data: bytes) -> Iterator[tuple[int, int]]:
             yield max(start, offset), min(stop, offset + len(data))
 
 
-def as_unavailable(error: OSError) -> UnavailableError:
+def as_unavailable(error: DiskFullError | OSError) -> UnavailableError:
     """Return the StoreError for a failed write: DiskFullError or DiskFailedError."""
+    if isinstance(error, DiskFullError):
+        return error
     if error.errno in _FULL:
         return DiskFullError(f"the disk is full: {error.strerror}", errno=error.errno)
     return DiskFailedError(f"a write to the disk failed: {error.strerror}", errno=error.errno)

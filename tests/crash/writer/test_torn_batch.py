@@ -109,7 +109,7 @@ def test_forgotten_batches_are_not_in_the_journal(tmp_path: Path) -> None:
     journal = open_journal(tmp_path)
     journal.write([BatchRange(0, 10, 1)])
     journal.write([BatchRange(10, 500, 2), BatchRange(500, 600, 3)])
-    journal.forget(2)
+    journal.take_back(2)
     assert journaled_stretches(tmp_path) == [BatchRange(0, 10, 1)]
     journal.write([BatchRange(10, 20, 4)])
     journal.close()

@@ -45,7 +45,7 @@ def test_written_batches_are_read_in_their_order(tmp_path: Path, journal: BatchJ
 
 def test_forgotten_batches_are_overwritten_by_later_ones(tmp_path: Path, journal: BatchJournal) -> None:
     journal.write(stretches(0, 3))
-    journal.forget(2)
+    journal.take_back(2)
     assert read(tmp_path).stretches == stretches(0, 1)
     journal.write(stretches(1, 1))
     assert read(tmp_path).stretches == stretches(0, 2)
