@@ -44,12 +44,14 @@ def test_an_answer_has_the_fields_of_the_document(typed: type, model: type[BaseM
 
 _FOLLOW = ("follow", "max_seconds", "heartbeat_ms")  # `Query` does not follow
 _VERIFY = "verify"  # an argument of `record_pages` alone
+_TABLE = ("columns", "dictionaries", "compression")  # of tables alone
 
 
 @pytest.mark.parametrize(
     ("typed", "model", "not_typed"),
     [
-        (answers.PullParameters, query_arguments.PullArguments, {"offset", _VERIFY, *_FOLLOW}),
+        (answers.PullParameters, query_arguments.PullArguments, {"offset", _VERIFY, *_FOLLOW, *_TABLE}),
+        (answers.TableParameters, query_arguments.PullArguments, {"offset", "body_encoding", _VERIFY, *_FOLLOW}),
         (answers.LookupParameters, query_arguments.MessageArguments, set()),
         (answers.SearchParameters, query_arguments.SearchArguments, {"key", "unique_key"}),
         (answers.BatchLookupParameters, request_bodies.LookupBody, {"keys", "unique_keys", "offsets"}),
