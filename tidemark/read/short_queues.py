@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidemark.format.consume_queue import UNIT_SIZE
 from tidemark.format.queue_reads import End, QueueRow, QueueScratch, read_queues
@@ -84,7 +85,7 @@ class ShortQueues:
         return found is not None
 
 
-def _rows_of(queues: Sequence[ShortQueue]) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
+def _rows_of(queues: Sequence[ShortQueue]) -> NDArray[np.int64]:
     rows, at = [], 0
     for topic, queue_id, offset, units, most in queues:
         end = at + len(topic)

@@ -40,19 +40,20 @@ class ReadTogether:
 
     def _read_from(self, first: int, limits: AnswerLimits) -> None:
         queues: list[ShortQueue] = []
-        self._tried = first + 1
+        ends_before_other = False
         for pull in self._pulls[first : first + _AT_ONCE]:
             pull.limit(limits)
             queue = _short_queue(pull, self._now)
             if queue is None:
+                ends_before_other = True
                 break
             queues.append(queue)
-        if not queues:
-            return
-        self._reader = self._reader or ShortQueues(self._log, self._size)
-        found = self._reader.read(queues, most_messages=limits.max_messages, most_bytes=limits.max_bytes)
+        found: list[StoredRecords] = []
+        if queues:
+            self._reader = self._reader or ShortQueues(self._log, self._size)
+            found = self._reader.read(queues, most_messages=limits.max_messages, most_bytes=limits.max_bytes)
         self._found = dict(enumerate(found, first))
-        self._tried = first + max(1, len(found))
+        self._tried = first + len(found) + (ends_before_other or len(found) < len(queues))
 
 
 def _short_queue(pull: QueuePull, now: StoreMoment) -> ShortQueue | None:
