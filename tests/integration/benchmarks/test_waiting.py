@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from concurrent.futures import Future
 from pathlib import Path
@@ -41,12 +42,12 @@ def test_each_message_reaches_the_reader_of_its_queue(plain_stack: LocalStack) -
 
 
 def test_each_bare_reader_is_woken_by_its_number() -> None:
-    with bare_server("benchmarks.bare_waiting", "700") as server:
-        readers = [_BareReader(Connection(server.address), number) for number in range(3)]
+    with bare_server("benchmarks.bare_waiting", "700") as server, contextlib.ExitStack() as stack:
+        other, *connections = (stack.enter_context(Connection(server.address)) for _ in range(4))
+        readers = [_BareReader(connection, number) for number, connection in enumerate(connections)]
         for reader in readers:
             reader.ask()
-        with Connection(server.address) as other:
-            assert [int(bytes(other.get(f"/{number}/{number + 40}"))) for number in (2, 0, 1)] == [42, 40, 41]
+        assert [int(bytes(other.get(f"/{number}/{number + 40}"))) for number in (2, 0, 1)] == [42, 40, 41]
         assert [reader.answer() for reader in readers] == [[40], [41], [42]]
 
 
