@@ -29,7 +29,13 @@ def response_of(parts: Sequence[PullBody], looked_at: int, body_format: BodyForm
     if not parts:
         return Response(None, 204, headers)  # a multipart body needs at least one part
     boundary = secrets.token_hex(16)
-    return PiecesResponse(_multipart(parts, boundary), headers, f"multipart/mixed; boundary={boundary}", state.answers)
+    return PiecesResponse(
+        _multipart(parts, boundary),
+        headers,
+        f"multipart/mixed; boundary={boundary}",
+        state.answers,
+        joins_now=body_format is not BodyFormat.RECORDS,
+    )
 
 
 def refused_part(error: StoreError, topic: str, queue_id: int) -> PullBody:

@@ -29,7 +29,9 @@ _TINY_BYTES = 4 << 10  # a copy costs less than a buffer of its own
 class PiecesResponse(Response):
     """A 200 response with *pieces* as its body.
 
-    answers: accounts for the bytes in memory that are not sent yet
+    answers     accounts for the bytes in memory that are not sent yet
+    joins_now   False: small pieces stay as they are until they are sent. Otherwise they are joined, because a piece
+                can be a part of a larger buffer, which would stay in memory as long
     """
 
     def __init__(
@@ -38,10 +40,12 @@ class PiecesResponse(Response):
         headers: Mapping[str, str],
         media_type: str,
         answers: UnsentBytesLimit,
+        *,
+        joins_now: bool = True,
     ) -> None:
         self._size = sum(map(len, pieces))
         super().__init__(None, 200, {**headers, "Content-Length": str(self._size)}, media_type)
-        self._pieces = list(pieces)
+        self._pieces = _joined_between_files(pieces) if joins_now else list(pieces)
         self._in_memory = sum(len(piece) for piece in pieces if not isinstance(piece, FileRange))
         self._answers = answers
 
@@ -75,6 +79,14 @@ class PiecesResponse(Response):
                 for piece in pieces:
                     body = await asyncio.to_thread(piece.read)
                     await send({"type": "http.response.body", "body": body, "more_body": True})
+
+
+def _joined_between_files(pieces: Sequence[Piece]) -> list[Piece]:
+    joined: list[Piece] = []
+    for are_files, some in itertools.groupby(pieces, lambda piece: isinstance(piece, FileRange)):
+        run: list[Any] = list(some)
+        joined += run if are_files else map(_joined, _groups(run))
+    return joined
 
 
 def _taken(pieces: list[Piece]) -> Iterator[Any]:

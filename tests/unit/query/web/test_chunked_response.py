@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import asyncio
+import weakref
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 from starlette.types import Message
 
@@ -69,13 +71,23 @@ def test_a_connection_gets_several_pieces_at_once_without_a_copy() -> None:
     async def send_pieces(group: Pieces) -> None:
         groups.append(group)
 
-    response = PiecesResponse(pieces, {}, "text/plain", answers())
+    response = PiecesResponse(pieces, {}, "text/plain", answers(), joins_now=False)
     client = Client()
     scope = {"type": "http", "extensions": {SEND_PIECES: send_pieces}}
     asyncio.run(response(scope, _no_request, client.send))
     assert [[len(piece) for piece in group] for group in groups] == [[6] + [50_000] * 5, [50_000, 50_000, 1]]
     assert all(sent is given for sent, given in zip(groups[0][1:], pieces[2:7], strict=True))
     assert [message["body"] for message in client.messages[1:-1]] == [bytes(LARGE), b"end"]
+
+
+def test_an_answer_of_small_parts_does_not_keep_the_buffer_that_they_are_in() -> None:
+    """It may wait for a slow client, and only its own bytes are accounted for."""
+    buffer = np.zeros(1 << 20, np.uint8)
+    there = weakref.ref(buffer)
+    response = PiecesResponse([buffer[:5_000].data, buffer[9_000:15_000].data], {}, "text/plain", answers())
+    del buffer
+    assert there() is None
+    assert len(response._pieces) == 1
 
 
 def test_small_pieces_are_joined_up_to_a_limit() -> None:
