@@ -19,6 +19,7 @@ from tests.built_store import BuiltStore, Written
 from tests.query_server import serve_query
 from tidemark.client import Query, RecordsPage
 from tidemark.client.answers import PageParameters, TablesParameters, TableVerify, Verify
+from tidemark.errors import ArgumentIllegalError
 from tidemark.format.sys_flag import SysFlag
 
 pytestmark = pytest.mark.integration
@@ -111,6 +112,17 @@ def test_the_client_makes_the_columns_that_are_asked_for(store: BuiltStore, topi
         for wrong in ({"compression": "lz4"}, {"columns": ["bodies"]}):
             with pytest.raises(ValueError, match=r"compression: |there is no column 'bodies'"):
                 next(query.tables(topic, 0, 0, verify="client", **wrong))
+
+
+@pytest.mark.parametrize("verify", ["none", "client", "service"])
+def test_records_have_no_columns_to_choose(store: BuiltStore, verify: Verify) -> None:
+    wrong: Any = {"columns": ["body"]}
+    with (
+        serve_query(store.root) as http,
+        Query(str(http.base_url)) as query,
+        pytest.raises(ArgumentIllegalError, match="columns: "),
+    ):
+        next(query.record_pages("runs", 0, 0, verify=verify, **wrong))
 
 
 def joined(tables: list[pa.Table]) -> pa.Table:

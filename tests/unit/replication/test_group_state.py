@@ -54,7 +54,7 @@ def test_a_member_that_leaves_is_eligible_if_too_few_remain(
 def test_members_are_eligible_until_enough_have_joined(
     before: tuple[str, str], min_in_sync: int, expected: tuple[str, str]
 ) -> None:
-    """From then on bytes may be committed that the others lack."""
+    """Later the writer may commit bytes that the others lack."""
     assert sets(state(*before, min_in_sync=min_in_sync).joined_by("c")) == expected
 
 

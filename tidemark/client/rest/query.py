@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _JSON = "application/json"
-_NO_TABLE = dict.fromkeys(("columns", "dictionaries", "compression"))  # parameters that only tables have
+_TABLE_FORM = ("columns", "dictionaries", "compression")  # parameters that only tables have
 
 
 class Query:
@@ -162,8 +162,9 @@ class Query:
                     yield table_of(answer)
             return
         make = partial(_table_of_records, topic=topic, queue_id=queue_id, form=_table_form(parameters))
+        of_records = {name: value for name, value in parameters.items() if name not in _TABLE_FORM}
         for table in self._made_here(
-            topic, queue_id, offset, wait_ms, parameters, make=make, accept=ARROW, read=table_of
+            topic, queue_id, offset, wait_ms, of_records, make=make, accept=ARROW, read=table_of, checked=parameters
         ):
             if with_empty or table.num_rows:
                 yield table
@@ -273,25 +274,29 @@ class Query:
         make: Callable[[Answer], T | None],
         accept: str,
         read: Callable[[Answer], T],
+        checked: Mapping[str, Any] | None = None,
     ) -> Iterator[T]:
         """Yield what *make* makes of each answer with unchecked records, including empty ones.
 
         Where it makes None, ask the service for a page in the form *accept*, which *read* reads: the service knows the
         place of each record.
+
+        checked: parameters of such a page, if others than *parameters*
         """
         is_to_go_on = True
         while is_to_go_on:
             is_to_go_on = False
-            asked = {**parameters, **_NO_TABLE, "verify": "reader"}
+            asked = {**parameters, "verify": "reader"}
             for answer in self._answers(topic, queue_id, offset, RECORDS, wait_ms, asked):
                 made = make(answer)
                 if made is not None:
                     yield made
                     continue
                 begin = int(answer.headers["Tidemark-Requested-Offset"])
-                checked = self.answer(messages_path(topic, queue_id), accept, {**parameters, "offset": begin})
-                yield read(checked)
-                offset = int(checked.headers["Tidemark-Next-Offset"])
+                given = {**(parameters if checked is None else checked), "offset": begin}
+                page = self.answer(messages_path(topic, queue_id), accept, given)
+                yield read(page)
+                offset = int(page.headers["Tidemark-Next-Offset"])
                 is_to_go_on = offset > begin
                 break
 

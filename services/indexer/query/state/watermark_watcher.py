@@ -30,7 +30,7 @@ _RETRY_AFTER_MS = 1000
 _POLL_S = 0.002  # interval while the marks cannot be watched
 _FEW = 8  # waiting requests and followed queues; a check of so few costs less than a look at the new records
 _TURNS = 32  # rechecks in which each queue is checked once although nothing is known to have changed
-_AT_ONCE = 4  # of these queues; then the event loop handles what has happened meanwhile
+_AT_ONCE = 4  # of these queues; then the event loop handles other events
 
 
 class WatermarkListener(Protocol):

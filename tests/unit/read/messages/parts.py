@@ -8,7 +8,7 @@ from tidemark.read.store_reader import StoreReader
 
 
 def part_of(built: BuiltStore, topic: str) -> PulledPart:
-    """Return all messages of queue 0 of *topic*. Publishes what was appended."""
+    """Return all messages of queue 0 of *topic*. Publishes the appended messages first."""
     built.publish()
     reader = StoreReader(built.root)
     queue = reader.queue(topic, 0)

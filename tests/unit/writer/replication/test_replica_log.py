@@ -49,7 +49,7 @@ def test_pieces_count_after_a_sync(tail: Tail, replica: Replica) -> None:
 
 @pytest.mark.parametrize("torn", range(24, 300, 23))
 def test_a_restart_keeps_whole_batches_only(tail: Tail, replica: Replica, torn: int) -> None:
-    """As after a power cut that lost the last bytes of the last batch."""
+    """A power cut can lose the last bytes of the last batch."""
     one, other = pieces_of(tail, written(tail, 300, 300))
     replica.log.append(one)
     replica.log.sync()
