@@ -25,7 +25,7 @@ from tidemark.client.wire.batch_stream import BROKEN_PAUSE_S, CONNECT_SLICE_S, B
 from tidemark.client.wire.driven_future import DrivenFuture
 from tidemark.client.wire.frame_socket import FrameSocket
 from tidemark.client.wire.loop_reader import LoopFuture, LoopReader
-from tidemark.client.wire.pending_batches import Pending, PendingLimits
+from tidemark.client.wire.pending_batches import FRAME_BYTES, Pending, PendingLimits
 from tidemark.errors import FrameIllegalError, StoreError, TlsFilesError, WriterUnreachableError
 from tidemark.remoting.codes import ResponseCode, TidemarkCode
 from tidemark.remoting.frame import Frame
@@ -38,6 +38,7 @@ from tidemark.v1 import commit_log_pb2
 LONGEST_WAIT_S = 0.25  # until the next look at deadlines
 _LINGER_S = 0.005  # the thread keeps reading for this long after the last answer, because a program often sends again
 MAX_OPAQUE = 0x7FFFFFFF
+_MAX_UNANSWERED_FRAMES = 5  # further batches gather meanwhile, because few large frames cost both sides less
 CONNECTION_FAULTS = (OSError, FrameIllegalError, DecodeError, ValueError)  # of received bytes
 _BEARER = "Bearer "
 _HEAD_WITHOUT_TOKEN = RequestHead(TidemarkCode.APPEND, {})
@@ -124,7 +125,7 @@ class RemotingStream(BatchStream):
 
     def _send_ready(self) -> None:
         """Send the ready batches, unless another thread does so: it looks again after each frame."""
-        while self._pending.is_ready and (connection := self._socket) is not None:
+        while self._has_frame and (connection := self._socket) is not None:
             if not self._sending.acquire(blocking=False):
                 return
             try:
@@ -143,6 +144,13 @@ class RemotingStream(BatchStream):
                 raise
             finally:
                 self._sending.release()
+
+    @property
+    def _has_frame(self) -> bool:
+        """Return True if a batch should be sent now."""
+        if not self._pending.is_ready:
+            return False
+        return len(self._frames) < _MAX_UNANSWERED_FRAMES or self._pending.ready_bytes >= FRAME_BYTES
 
     def _patience_s(self) -> float:
         """Return how long to wait for the other side to take a frame: until the first deadline of all batches."""
@@ -243,10 +251,24 @@ class RemotingStream(BatchStream):
             self._reading.release()
         if not self._pending.unanswered:
             return
-        if self._socket is None or self._pending.is_ready:
+        if not self._is_sent_now():
             self._leave()
         elif self._loop_reader is not None:
             self._loop_reader.expect(self._pending.next_event())
+
+    def _is_sent_now(self) -> bool:
+        """Send the ready batches if the other side takes them without a wait; return False otherwise."""
+        connection = self._socket
+        if connection is None:
+            return False
+        if self._has_frame:
+            try:
+                if not connection.takes_now(self._pending.ready_bytes):
+                    return False
+            except (OSError, ValueError):  # it has ended
+                return False
+            self._send_ready()
+        return self._socket is not None
 
     def _look_at_time(self) -> float | None:
         """Return the time of the next deadline or repeat; None if nothing is in flight.

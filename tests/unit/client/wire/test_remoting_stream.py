@@ -449,3 +449,42 @@ def test_the_own_thread_reads_on_for_a_moment(served: RemotingPeer, monkeypatch:
         monkeypatch.setattr(connection, "receive_bytes", note)
         send(stream, "b")
         assert set(reading) == {threading.current_thread().name}
+
+
+def test_batches_gather_while_several_frames_are_unanswered(writer: FakeWriter) -> None:
+    """A frame costs both sides more than the batches in it, and an answer sends what has gathered."""
+    answering = threading.Event()
+    answer = appending(writer)
+
+    def later(frame: Frame) -> Frame | bytes | None:
+        answering.wait(LONG_S)
+        return answer(frame)
+
+    with peer(later) as served, stream_to(served.address) as stream:
+        answering.set()
+        send(stream, "first")
+        answering.clear()
+        futures = [begin(stream, f"{n}") for n in range(100)]
+        assert not any(future.done() for future in futures)
+        answering.set()
+        assert [future.result(LONG_S).queue_offset for future in futures] == list(range(1, 101))
+        assert len(served.frames) == 1 + 6
+    assert bodies(writer) == [b"first", *(b"%d" % n for n in range(100))]
+
+
+def test_enough_bytes_are_sent_at_once(writer: FakeWriter) -> None:
+    answering = threading.Event()
+    answer = appending(writer)
+
+    def later(frame: Frame) -> Frame | bytes | None:
+        answering.wait(LONG_S)
+        return answer(frame)
+
+    with peer(later) as served, stream_to(served.address) as stream:
+        answering.set()
+        send(stream, "first")
+        answering.clear()
+        futures = [begin(stream, f"{n}", body=bytes(200_000)) for n in range(12)]
+        answering.set()
+        assert [future.result(LONG_S).queue_offset for future in futures] == list(range(1, 13))
+        assert [len(frame.body) // 200_000 for frame in served.frames] == [0, 1, 1, 1, 1, 1, 5, 2]
