@@ -13,10 +13,10 @@ from tidemark.access.guard import Caller
 from tidemark.errors import FrameIllegalError
 from tidemark.format.host import Host, encode_host
 from tidemark.remoting.frame import ANSWER, Buffer, Frame
-from tidemark.remoting.frame_buffer import FrameBuffer
 from tidemark.remoting.framing import encode
 
 from .counts import RequestCounts
+from .frame_receiver import FrameReceiver
 from .settings import ConnectionLimits
 
 LINGER_NOT = struct.pack("ii", 1, 0)  # SO_LINGER: close drops unsent bytes
@@ -28,6 +28,7 @@ class Owner(Protocol):
     loop: asyncio.AbstractEventLoop
     limits: ConnectionLimits
     counts: RequestCounts
+    shared_memory: memoryview  # for `FrameReceiver`
 
     def add(self, connection: Connection) -> bool:
         """Add a new connection; return False if it must close."""
@@ -48,7 +49,7 @@ class Owner(Protocol):
         """Answer a request, at once or in the returned coroutine. It must not raise."""
 
 
-class Connection(asyncio.Protocol):
+class Connection(asyncio.BufferedProtocol):
     """One connection. Lives on the event loop of its server.
 
     last_read_s: time of the last bytes, or from which it is read again, on the loop's clock.
@@ -61,7 +62,7 @@ class Connection(asyncio.Protocol):
         self._loop = owner.loop
         self._limits = owner.limits
         self._transport: asyncio.Transport
-        self._buffer = FrameBuffer(self._limits.frame_bytes)
+        self._received = FrameReceiver(owner.shared_memory, self._limits.frame_bytes)
         self._reported_bytes = 0  # of the buffer, to the owner
         self._incomplete_since_s: float | None = None
         self._unanswered = 0
@@ -103,11 +104,15 @@ class Connection(asyncio.Protocol):
         self._drop_buffer()
         self._owner.remove(self)
 
-    def data_received(self, data: bytes) -> None:
-        """Handle the whole frames in *data* and in the bytes before it."""
+    def get_buffer(self, sizehint: int) -> memoryview:
+        """Return the memory for the next bytes."""
+        return self._received.room()
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """Handle the frames that are whole with the *nbytes* bytes that have arrived."""
         self.last_read_s = self._loop.time()
         try:
-            frames = self._buffer.take(data)
+            frames = self._received.received(nbytes)
             self._handle_all(frames)
         except FrameIllegalError as error:
             self._owner.refused(self.address, str(error.facts["reason"]), message=error.message)
@@ -117,19 +122,19 @@ class Connection(asyncio.Protocol):
             return
         if frames:
             self._incomplete_since_s = None
-        size = len(self._buffer)
+        size = len(self._received)
         if size and self._incomplete_since_s is None:
             self._incomplete_since_s = self.last_read_s
         if size != self._reported_bytes:
             self._report_buffer()
 
     def _report_buffer(self) -> None:
-        change = len(self._buffer) - self._reported_bytes
+        change = len(self._received) - self._reported_bytes
         self._reported_bytes += change
         self._owner.buffer_changed(change)
 
     def _drop_buffer(self) -> None:
-        self._buffer = FrameBuffer(self._limits.frame_bytes)
+        self._received = FrameReceiver(self._owner.shared_memory, self._limits.frame_bytes)
         self._report_buffer()
 
     def eof_received(self) -> bool:
@@ -222,7 +227,7 @@ class Connection(asyncio.Protocol):
     @property
     def incomplete_bytes(self) -> int:
         """Number of received bytes of an incomplete frame."""
-        return len(self._buffer)
+        return len(self._received)
 
     @property
     def is_full(self) -> bool:

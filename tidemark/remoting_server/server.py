@@ -27,6 +27,7 @@ _MOST_QUIET = 10_000
 _BACKLOG = 1_024
 _HANDSHAKE_S = 10.0
 _POLL_S = 0.02
+_RECEIVE_BYTES = 256 << 10  # by one call of the kernel
 
 
 class RemotingServer:
@@ -44,6 +45,7 @@ class RemotingServer:
     ) -> None:
         self.limits = limits._replace(connections=connections_within(limits.connections))
         self.counts = RequestCounts()
+        self.shared_memory = memoryview(bytearray(_RECEIVE_BYTES))
         self.loop: asyncio.AbstractEventLoop
         self.port = 0
         self._tls = tls

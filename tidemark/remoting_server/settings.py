@@ -79,7 +79,7 @@ class RemotingSettings(BaseSettings):
         256 << 20,
         ge=64 << 10,
         le=1 << 40,
-        description="received parts of frames of all connections; beyond, the connection with the largest is closed",
+        description="memory for incomplete frames of all connections; beyond, that with the largest is closed",
     )
 
     @property

@@ -71,7 +71,7 @@ class Admission:
         self,
         request: AppendBatchRequest,
         topic: WritableTopic,
-        payload: bytes,
+        payload: bytes | memoryview,
         *,
         born_host: bytes,
         answer: Callable[[Batch], None],

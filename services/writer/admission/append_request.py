@@ -10,12 +10,12 @@ from tidemark.v1.commit_log_pb2 import AppendBatchRequest
 class Received(NamedTuple):
     """An append request.
 
-    packed: its wire batch, None if it has `messages` or nothing. size: payload size in bytes.
+    packed: its wire batch, which *request* may lack; None if it has `messages` or nothing. size: payload size in bytes.
     dead_from: reconsume times from which a retry is a dead letter; None: its MAX_RECONSUME_TIMES, or the setting.
     """
 
     request: AppendBatchRequest
-    packed: bytes | None
+    packed: bytes | memoryview | None
     size: int
     dead_from: int | None = None
 

@@ -28,6 +28,7 @@ from tidemark.store.originals.topics import PERMISSION_WRITE, TopicConfig
 from tidemark.v1.commit_log_pb2 import AppendBatchRequest
 
 from ..batch.delayed_message import require_no_timer
+from .append_request import Received
 
 _MAX_REQUEST_ID_LENGTH = 255
 # integers, because & of an IntFlag takes longer than all other checks
@@ -35,15 +36,16 @@ _INNER_BATCH_FLAGS, _INNER_BATCH = int(INNER_BATCH_FLAGS), int(SysFlag.INNER_BAT
 _COMPRESSED, _TRANSACTION_MASK = int(SysFlag.COMPRESSED), int(TRANSACTION_MASK)
 
 
-def check_request(request: AppendBatchRequest, config: TopicConfig) -> None:
-    """Raise a RejectedError leaf if *request* cannot be appended to the topic."""
+def check_request(received: Received, config: TopicConfig) -> None:
+    """Raise a RejectedError leaf if the request cannot be appended to the topic."""
+    request = received.request
     _check_queue(request, config)
-    if config.name.startswith(RETRY_PREFIX) and not is_single(request, config):
+    if config.name.startswith(RETRY_PREFIX) and not is_single(received, config):
         raise BatchRetryTopicError(
             f"{config.name} is a retry topic, which accepts single messages only: send the messages one by one",
             topic=config.name,
         )
-    _check_wrapper(request, config)
+    _check_wrapper(received, config)
 
 
 def _check_queue(request: AppendBatchRequest, config: TopicConfig) -> None:
@@ -71,7 +73,8 @@ def _check_queue(request: AppendBatchRequest, config: TopicConfig) -> None:
         )
 
 
-def _check_wrapper(request: AppendBatchRequest, config: TopicConfig) -> None:
+def _check_wrapper(received: Received, config: TopicConfig) -> None:
+    request = received.request
     properties = request.properties
     if request.born_timestamp_ms < 0:
         raise ArgumentIllegalError(
@@ -96,11 +99,12 @@ def _check_wrapper(request: AppendBatchRequest, config: TopicConfig) -> None:
             sys_flag=request.sys_flag,
         )
     if properties:
-        _check_properties(request, config)
+        _check_properties(received, config)
     _check_inner(request, config)
 
 
-def _check_properties(request: AppendBatchRequest, config: TopicConfig) -> None:
+def _check_properties(received: Received, config: TopicConfig) -> None:
+    request = received.request
     properties = request.properties
     require_writable(properties)
     if PROPERTY_CRC in properties:
@@ -111,7 +115,7 @@ def _check_properties(request: AppendBatchRequest, config: TopicConfig) -> None:
         if is_transactional(properties):
             raise transaction_error()
         require_no_timer(properties)
-    if properties.get(DELAY, "0") != "0" and not is_single(request, config):
+    if properties.get(DELAY, "0") != "0" and not is_single(received, config):
         raise BatchDelayError(
             f"the batch has DELAY={properties[DELAY][:64]}, and only single messages can be delayed: "
             "send its messages one by one",
@@ -148,13 +152,14 @@ def transaction_error(at: int | None = None) -> BatchTransactionError:
     )
 
 
-def is_single(request: AppendBatchRequest, config: TopicConfig) -> bool:
+def is_single(received: Received, config: TopicConfig) -> bool:
     """Return True for one message to a topic of single messages; its bytes may still be malformed."""
     if config.is_batch:
         return False
-    if request.WhichOneof("payload") == "messages":
-        return len(request.messages.messages) == 1
-    return len(request.packed) > 0 and int.from_bytes(request.packed[:4], "big") == len(request.packed)
+    packed = received.packed
+    if packed is None:
+        return len(received.request.messages.messages) == 1
+    return len(packed) > 0 and int.from_bytes(packed[:4], "big") == len(packed)
 
 
 def _check_inner(request: AppendBatchRequest, config: TopicConfig) -> None:

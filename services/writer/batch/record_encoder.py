@@ -35,7 +35,7 @@ class RecordPosition(NamedTuple):
     store_timestamp: int
 
 
-def u8(data: bytes | bytearray) -> U8Array:
+def u8(data: bytes | bytearray | memoryview) -> U8Array:
     """Return *data* as an array, without a copy."""
     return np.frombuffer(data, np.uint8)
 

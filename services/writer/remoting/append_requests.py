@@ -13,12 +13,13 @@ from tidemark.errors import ArgumentIllegalError, StoreError
 from tidemark.remoting.codes import TidemarkCode
 from tidemark.remoting_server.connection import Connection
 from tidemark.remoting_server.exchange import Exchange, Handler
-from tidemark.v1.commit_log_pb2 import AppendBatchResponse, AppendStreamRequest, AppendStreamResponse
+from tidemark.v1.commit_log_pb2 import AppendBatchResponse, AppendStreamResponse
 
 from ..admission.append_request import Received
 from ..batch.batch import Batch
 from ..submission.answers import rpc_status_of
 from ..submission.batch_submitter import BatchSubmitter, Sender
+from .append_body import entries_of
 
 Respond = Callable[[AppendBatchResponse, Batch], None]
 
@@ -41,31 +42,29 @@ class AppendRequests:
 
     def _append(self, exchange: Exchange) -> Coroutine[Any, Any, None] | None:
         try:
-            request = AppendStreamRequest.FromString(bytes(exchange.frame.body))
+            batches = entries_of(exchange.frame.body)
         except DecodeError:
             raise ArgumentIllegalError("the body is not a valid AppendStreamRequest", argument="body") from None
         connection = exchange.connection
-        results = _Results(exchange, len(request.batches), self._respond)
+        results = _Results(exchange, len(batches), self._respond)
         sender = Sender(exchange.caller, connection.host)
-        batches = request.batches
         if connection in self._waiting:
-            self._waiting[connection] += [_Append(sender, entry, results) for entry in batches]
+            self._waiting[connection] += [_Append(sender, *entry, results) for entry in batches]
             return None
-        for number, entry in enumerate(batches):
-            rest = self._submit(sender, entry, results)
+        for at, (number, received) in enumerate(batches):
+            rest = self._submit(sender, number, received, results)
             if rest is not None:
-                first, *others = (_Append(sender, entry, results) for entry in batches[number:])
+                first, *others = (_Append(sender, *entry, results) for entry in batches[at:])
                 waiting = self._waiting[connection] = deque(others)
                 return self._finish(connection, first, rest, waiting)
         return None
 
     def _submit(
-        self, sender: Sender, entry: AppendStreamRequest.Entry, results: _Results
+        self, sender: Sender, number: int, received: Received, results: _Results
     ) -> Coroutine[Any, Any, None] | None:
         """Submit a batch; return the rest of the work."""
-        number = entry.correlation_id
         try:
-            return self._submitter.submit_now(sender, Received.of(entry.batch), partial(results.add, number))
+            return self._submitter.submit_now(sender, received, partial(results.add, number))
         except StoreError as error:
             results.refuse(number, error)
             return None
@@ -84,7 +83,7 @@ class AppendRequests:
                     try:
                         await rest
                     except StoreError as error:
-                        append.results.refuse(append.entry.correlation_id, error)
+                        append.results.refuse(append.number, error)
                 if not waiting:
                     return
                 append = waiting.popleft()
@@ -97,7 +96,8 @@ class _Append(NamedTuple):
     """A batch of a request."""
 
     sender: Sender
-    entry: AppendStreamRequest.Entry
+    number: int  # correlation id
+    received: Received
     results: _Results
 
 

@@ -118,7 +118,7 @@ class BatchSubmitter:
         is_redirected = received is not sent
         request = received.request
         topic = self._topics.expect(request.topic, create=is_redirected)
-        check_request(request, topic.config)
+        check_request(received, topic.config)
         return _Append(received, topic, is_redirected, born_host, answer)
 
     async def _finish(self, append: _Append, span: AppendSpan | None) -> None:
@@ -132,12 +132,12 @@ class BatchSubmitter:
             self._refuse(error, span)
             raise
 
-    def _try_place(self, append: _Append, payload: bytes) -> set[str]:
+    def _try_place(self, append: _Append, payload: bytes | memoryview) -> set[str]:
         """Submit as `place` does if all topics exist; otherwise return the topics to create."""
         request, topic = append.received.request, append.topic
         if self._topics.get(request.topic) is not topic:  # it did not exist at the check, or has changed since
             topic = self._topics.expect(request.topic, create=append.is_redirected)
-            check_request(request, topic.config)
+            check_request(append.received, topic.config)
         batch = self._admission.admit(request, topic, payload, born_host=append.born_host, answer=append.answer)
         batch.is_redirected = append.is_redirected
         return self._submit(batch, topic)

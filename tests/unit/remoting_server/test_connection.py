@@ -271,12 +271,12 @@ def test_the_rest_of_a_frame_must_arrive_in_time() -> None:
             client = await served.client()
             data = frames(1)
             await client.send_bytes(data[:5])
-            await until(lambda: served.server.connections and of(served)._buffer)
+            await until(lambda: served.server.connections and of(served).incomplete_bytes)
             connection, loop = of(served), served.server.loop
             began = loop.time()
             await advance(6)
             await client.send_bytes(data[5:9])
-            await until(lambda: len(connection._buffer) == 9)
+            await until(lambda: connection.incomplete_bytes == 9)
             assert connection.overdue(began + 9) is None
             assert connection.overdue(began + 11) == "FRAME_INCOMPLETE"
             await client.send_bytes(data[9:] + frames(2)[:9])

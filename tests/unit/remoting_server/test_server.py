@@ -95,18 +95,20 @@ def test_incomplete_frames_of_all_connections_are_limited() -> None:
     """The connection with the largest one is cut: strangers could otherwise fill the memory."""
 
     async def test() -> None:
-        async with serving(incomplete_bytes=100_000) as served:
+        async with serving(incomplete_bytes=149_000) as served:
             small, large, other = await served.connected(3)
-            data = frame_bytes(b'{"code":7,"opaque":5}', bytes(70_000))
-            await small.send_bytes(data[:20_000])
+            data, shorter = (frame_bytes(b'{"code":7,"opaque":5}', bytes(size)) for size in (70_000, 69_000))
+            await small.send_bytes(data[:10_000])
             await large.send_bytes(data[:60_000])
-            await until(lambda: served.server._incomplete_bytes == 80_000)
+            await until(lambda: served.server._incomplete_bytes == 10_000 + len(data))  # memory for the whole of it
             with capture_logs() as events:
-                await other.send_bytes(data[:30_000])
+                await other.send_bytes(shorter[:30_000])
                 await until(lambda: served.server.connections == 2)
-            assert [(event["reason"], event["bytes"]) for event in events] == [("INCOMPLETE_FRAMES_EXCEEDED", 60_000)]
-            for client, sent in ((small, 20_000), (other, 30_000)):
-                await client.send_bytes(data[sent:])
+            assert [(event["reason"], event["bytes"]) for event in events] == [
+                ("INCOMPLETE_FRAMES_EXCEEDED", len(data))
+            ]
+            for client, rest in ((small, data[10_000:]), (other, shorter[30_000:])):
+                await client.send_bytes(rest)
                 assert (await client.receive()).opaque == 5
             assert served.server._incomplete_bytes == 0
             await small.send_bytes(data[:10])

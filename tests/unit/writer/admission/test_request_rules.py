@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from services.writer.admission.append_request import Received
 from services.writer.admission.request_rules import check_request, is_retry, is_single
 from tests.builders import properties, wire_batch
 from tidemark.errors import (
@@ -77,14 +78,14 @@ REFUSED: dict[str, tuple[type[StoreError], TopicConfig, dict[str, Any]]] = {
 @pytest.mark.parametrize("case", ACCEPTED)
 def test_valid_requests_are_accepted(case: str) -> None:
     config, fields = ACCEPTED[case]
-    check_request(request_to(config, **fields), config)
+    check_request(Received.of(request_to(config, **fields)), config)
 
 
 @pytest.mark.parametrize("case", REFUSED)
 def test_invalid_requests_are_refused(case: str) -> None:
     error, config, fields = REFUSED[case]
     with pytest.raises(error):
-        check_request(request_to(config, **fields), config)
+        check_request(Received.of(request_to(config, **fields)), config)
 
 
 @pytest.mark.parametrize(
@@ -98,8 +99,9 @@ def test_a_retry_has_reconsume_times_and_a_retry_topic(topic: str, tries: int, e
 def test_one_message_is_single_only_in_a_topic_without_batches() -> None:
     spelled_out = MessageList(messages=[Message(body=b"a")])
     for fields in ({"packed": ONE}, {"packed": b"", "messages": spelled_out}):
-        assert is_single(AppendBatchRequest(**fields), ORDERS)
-        assert not is_single(AppendBatchRequest(**fields), BATCHES)
-    assert not is_single(AppendBatchRequest(packed=TWO), ORDERS)
-    assert not is_single(AppendBatchRequest(packed=b""), ORDERS)
-    assert not is_single(AppendBatchRequest(messages=MessageList(messages=[Message(), Message()])), ORDERS)
+        assert is_single(Received.of(AppendBatchRequest(**fields)), ORDERS)
+        assert not is_single(Received.of(AppendBatchRequest(**fields)), BATCHES)
+    assert not is_single(Received.of(AppendBatchRequest(packed=TWO)), ORDERS)
+    assert not is_single(Received.of(AppendBatchRequest(packed=b"")), ORDERS)
+    two = MessageList(messages=[Message(), Message()])
+    assert not is_single(Received.of(AppendBatchRequest(messages=two)), ORDERS)
