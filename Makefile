@@ -7,10 +7,10 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 CODE := tidemark pyspark_tidemark services tests benchmarks demo examples scripts
 CLIENTS := benchmarks/peers/python/requirements# the other Python clients of `make bench-peers`, in an environment of their own
 ALONE := unit property# start no services: several at once
-TOGETHER := integration crash conformance fuzz# start services: two files at once, each file's tests in their order
+TOGETHER := integration replication crash conformance fuzz# start services: two files at once, each file's tests in their order
 
 .DEFAULT_GOAL := help
-.PHONY: help sync lock proto docs site wheel extension format lint types test integration crash conformance spark-versions floors-test cluster-test rolling-test clients-test metrics-test console-test pictures deploy-test kubernetes-test replication-model soak soak-mutations power-test fuzz security-test supply-chain peer check up down demo examples bench bench-peers bench-spark bench-check scale scale-measure profile compose-test clean
+.PHONY: help sync lock proto docs site wheel extension format lint types test integration crash conformance spark-versions floors-test cluster-test rolling-test clients-test metrics-test console-test pictures deploy-test kubernetes-test replication-model replication-test soak soak-mutations power-test fuzz security-test supply-chain peer check up down demo examples bench bench-peers bench-spark bench-check scale scale-measure profile compose-test clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -117,6 +117,8 @@ power-test: $(SYNCED)  ## cut the power of file systems under the real services,
 	$(BIN)/python -m tests.power
 replication-model: $(SYNCED)  ## thousands of random schedules for the state machines of replication (minutes)
 	REPLICATION_SEEDS=$${REPLICATION_SEEDS:-3000} $(BIN)/pytest tests/unit/replication/test_model.py
+replication-test: $(SYNCED)  ## a group of real members, killed, paused, promoted: no acknowledged message lost, logs byte-identical
+	$(BIN)/pytest -m "" tests/replication
 soak-mutations: $(SYNCED)  ## put faults into the consumers of a soak, and require that its judge notices each
 	$(BIN)/python -m tests.soak.mutations
 

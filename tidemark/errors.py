@@ -27,8 +27,8 @@
         ├── DiskFailedError            ├── WriterUnreachableError  ├── DeadlineExceededError
         ├── GroupFullError             ├── QueryUnreachableError   ├── StaleEpochError
         ├── StoreTooNewError           ├── StoreUnsafeError        ├── PlaintextRefusedError
-        ├── TlsFilesError              ├── TlsFailedError
-        ├── AccessFileError            ├── TokenFileError
+        ├── TlsFilesError              ├── TlsFailedError          ├── NotLeaderError
+        ├── AccessFileError            ├── TokenFileError          ├── InSyncReplicasNotEnoughError
         └── RateLimitedError           └── OffsetsFullError
 
 A leaf carries its facts as keyword arguments, which become attributes and are sent with the error over the wire.
@@ -262,7 +262,24 @@ class QueryUnreachableError(UnavailableError):
 
 
 class StaleEpochError(UnavailableError):
-    """A writer's epoch is older than one that has begun. Facts: epoch, newer_epoch."""
+    """A writer's epoch is older than one that has begun; the outcome of its appends is unknown.
+
+    Facts: epoch, newer_epoch.
+    """
+
+
+class NotLeaderError(UnavailableError):
+    """This member of a replication group is not its writer. Nothing was stored.
+
+    Facts: writer (address or ""), epoch.
+    """
+
+
+class InSyncReplicasNotEnoughError(UnavailableError):
+    """Too few members of a replication group are in sync. Nothing was stored.
+
+    Facts: in_sync, min_in_sync, retry_after_ms.
+    """
 
 
 class DeadlineExceededError(UnavailableError):

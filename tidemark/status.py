@@ -93,6 +93,10 @@ STATUS: dict[type[StoreError], Status] = {
     errors.DiskFailedError: Status("DISK_FAILED", "UNAVAILABLE", 503, "UNKNOWN_ERROR"),
     errors.WriterUnreachableError: Status("WRITER_UNREACHABLE", "UNAVAILABLE", 503, "", "SERVICE_NOT_AVAILABLE"),
     errors.StaleEpochError: Status("STALE_EPOCH", "UNAVAILABLE", 503, "", "SERVICE_NOT_AVAILABLE"),
+    errors.NotLeaderError: Status("NOT_LEADER", "UNAVAILABLE", 421, "SERVICE_NOT_AVAILABLE", "SERVICE_NOT_AVAILABLE"),
+    errors.InSyncReplicasNotEnoughError: Status(
+        "IN_SYNC_REPLICAS_NOT_ENOUGH", "UNAVAILABLE", 503, "IN_SYNC_REPLICAS_NOT_ENOUGH"
+    ),
     errors.QueryUnreachableError: Status("QUERY_UNREACHABLE", "UNAVAILABLE", 503, "", "SERVICE_NOT_AVAILABLE"),
     errors.DeadlineExceededError: Status("DEADLINE_EXCEEDED", "DEADLINE_EXCEEDED", 504, "", "SYSTEM_BUSY"),
     errors.GroupFullError: Status("GROUP_FULL", "RESOURCE_EXHAUSTED", 429, ""),

@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from tidemark.access.guard import Guard
 from tidemark.format.host import encode_host
 from tidemark.format.tags import MAX_DELAY_LEVEL, SCHEDULE_TOPIC
+from tidemark.replication.group_state import GroupState
+from tidemark.replication.group_store import GroupStore
+from tidemark.replication.member import Member
 from tidemark.store.mapped_file_queue import MappedFileQueue
 from tidemark.store.multi_path_mapped_file_queue import open_log
 from tidemark.tls.reloading import Reloading
@@ -28,8 +31,10 @@ from .log.log_tail import LogTail
 from .log.open_store import OpenStore
 from .log.page_preallocation import PagePreallocation
 from .log.record_starts import RecordStarts
+from .log.replicated_log import ReplicatedLog
 from .metrics import WriterMetrics
 from .remoting.composition import WriterRemoting
+from .replication.writer_replication import WriterReplication
 from .retention.retention_thread import Retention
 from .retention.trusted_clock import TrustedClock
 from .rpc.commit_log_service import CommitLogService, WriterIdentity
@@ -57,6 +62,16 @@ class WriterParts(NamedTuple):
     topic_service: TopicService
     metrics: WriterMetrics
     remoting: WriterRemoting | None
+    replication: WriterReplication | None
+
+
+class GroupRole(NamedTuple):
+    """The writer's role of this member. state: of the group, in which it is elected."""
+
+    member: Member
+    state: GroupState
+    group_store: GroupStore
+    on_handed_over: Callable[[], None]
 
 
 def compose(
@@ -68,19 +83,27 @@ def compose(
     tls: Reloading | None = None,
     tracing: Tracing | None = None,
     on_failure: Callable[[], None],
+    group: GroupRole | None = None,
 ) -> WriterParts:
     """Build all parts. Call it on the event loop.
 
     port: the bound port, part of the advertised address. tls: None for plaintext.
-    on_failure: called on the event loop when the log fails.
+    on_failure: called on the event loop when the log fails. group: None without replication.
     """
     advertised = settings.advertised_host(port)
     store_host = encode_host(advertised)
     counts, times = AppendCounts(settings.metrics_max_topics), AppendTimes(settings.append_warning_ms)
+    replication = None if group is None else _compose_replication(settings, store, group)
     topics = TopicTable(
-        store.paths, store.storage, auto_create=settings.auto_create_topics, default_queues=settings.default_queues
+        store.paths,
+        store.storage,
+        auto_create=settings.auto_create_topics,
+        default_queues=settings.default_queues,
+        share=None if replication is None else replication.share_files,
     )
-    commit_log = compose_commit_log(settings, store, store_host, counts, topics.dead_end, on_failure)
+    commit_log = compose_commit_log(settings, store, store_host, counts, topics.dead_end, on_failure, replication)
+    if replication is not None:
+        replication.on_stale = commit_log.fail
     reader = LogReader(lambda: _open_log(store))
     retention = _compose_retention(settings, store, commit_log, reader)
     scheduler = _compose_scheduler(settings, store, DelayedDelivery(commit_log, topics, store_host))
@@ -116,7 +139,7 @@ def compose(
         remoting_address=remoting_address,
     )
     metrics = WriterMetrics(store, commit_log, retention, counts, times, remoting)
-    return WriterParts(commit_log, reader, retention, scheduler, service, topic_service, metrics, remoting)
+    return WriterParts(commit_log, reader, retention, scheduler, service, topic_service, metrics, remoting, replication)
 
 
 def compose_commit_log(
@@ -126,6 +149,7 @@ def compose_commit_log(
     counts: AppendCounts,
     dead_end: Callable[[str], int],
     on_failure: Callable[[], None],
+    replication: ReplicatedLog | None = None,
 ) -> CommitLog:
     """Build the commit log and what it appends with. store_host: encoded host of the writer, 8 or 20 bytes."""
     recovered, log = store.recovered, store.segments.log
@@ -142,8 +166,15 @@ def compose_commit_log(
         position=recovered.end,
         store_timestamp=recovered.store_timestamp,
         buffer_size=settings.write_buffer_size_bytes,
+        replication=replication,
     )
-    return CommitLog(settings, store, GroupAppender(log, tail, window, counts, dead_end), on_failure)
+    return CommitLog(settings, store, GroupAppender(log, tail, window, counts, dead_end), on_failure, replication)
+
+
+def _compose_replication(settings: WriterSettings, store: OpenStore, group: GroupRole) -> WriterReplication:
+    return WriterReplication(
+        settings, store, group.member, group.state, group.group_store, on_handed_over=group.on_handed_over
+    )
 
 
 def _compose_retention(

@@ -22,6 +22,7 @@ from tidemark.tls.server_files import ClientAuth
 from tidemark.tls.settings import TlsSettings
 from tidemark.tracing.settings import TraceSettings
 
+from .group_settings import GroupSettings
 from .retention_policy import RetentionPolicy
 
 DEFAULT_SEGMENT_SIZE_BYTES = 1 << 30
@@ -35,7 +36,7 @@ class FlushMode(enum.StrEnum):
     ASYNC = "async"
 
 
-class WriterSettings(AccessSettings, TlsSettings, TraceSettings, RemotingSettings):
+class WriterSettings(AccessSettings, TlsSettings, TraceSettings, RemotingSettings, GroupSettings):
     """All settings of the writer. The environment variable is TIDEMARK_ and the field's name in capitals."""
 
     model_config = SettingsConfigDict(env_prefix="TIDEMARK_", frozen=True)
@@ -169,6 +170,7 @@ class WriterSettings(AccessSettings, TlsSettings, TraceSettings, RemotingSetting
     def _check(self) -> Self:
         parse_host(self.writer_listen.replace("localhost", "127.0.0.1"))
         self.check_remoting()
+        self.check_group(is_flush_async=self.flush_mode is FlushMode.ASYNC)
         listen_host(self.writer_metrics_listen)
         self.log_folders(self.store_root)
         if self.advertised_address is not None:

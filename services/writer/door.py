@@ -7,8 +7,11 @@ import signal
 import sys
 
 import structlog
+from prometheus_client import CollectorRegistry
 
+from tidemark.access.guard import Guard
 from tidemark.access.metrics import AccessState
+from tidemark.access.rate_limits import RateLimits
 from tidemark.errors import StoreError
 from tidemark.metrics.families import make_registry
 from tidemark.metrics.listener import listen
@@ -20,11 +23,13 @@ from tidemark.settings.settling import settle_memory
 from tidemark.status import status_of
 from tidemark.store.open_files_limit import allow_many_files
 from tidemark.store.storage import DiskStorage
-from tidemark.tls.reloading import log_reload
+from tidemark.tls.reloading import Reloading, log_reload
 
 from .config import WriterSettings
+from .group_member import GroupMember
 from .log.open_store import open_store, release_store
 from .server import WriterServer
+from .stop_request import StopRequest
 
 log = structlog.get_logger()
 
@@ -34,35 +39,60 @@ _SWITCH_INTERVAL_S = 0.001  # shorter than Python's 5 ms, so that the appender a
 async def serve(settings: WriterSettings) -> int:
     """Serve until a signal or a failure and return the process's exit code."""
     tls = settings.open_tls((settings.writer_listen, settings.writer_remoting_listen), log_reload)
-    guard = settings.open_writer_guard()
     registry = make_registry()
     listener = listen(settings.writer_metrics_listen, registry, setting="TIDEMARK_WRITER_METRICS_LISTEN")
-    store = await asyncio.to_thread(open_store, settings, DiskStorage())
-    loop, stopping = asyncio.get_running_loop(), asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):  # before the bind, after which the writer counts as started
-        loop.add_signal_handler(number, _stop_once, loop, number, stopping)
-    try:
-        server = WriterServer(settings, store, tls, guard, stopping)
-        await server.bind_remoting()
-    except (RuntimeError, OSError) as error:
-        release_store(store)
-        address = settings.writer_listen if isinstance(error, RuntimeError) else settings.writer_remoting_listen
-        raise SystemExit(f"writer: cannot listen on {address}: {error}") from error
-    await server.start()
-    settle_memory()
-    registry.register(server.metrics)
-    registry.register(AccessState(server.guard))
+    guard = settings.open_writer_guard() or Guard(None, RateLimits(), None)
+    registry.register(AccessState(guard))
     if tls is not None:
         registry.register(TlsState(tls))
     if listener is not None:
         log.info("metrics_served", port=listener.server_port)
-    return 1 if await server.run() is not None else 0
+    stop = StopRequest()
+    serve_role = _serve_member if settings.is_replicated else _serve_alone
+    try:
+        failure = await serve_role(settings, tls, guard, stop, registry)
+    except (RuntimeError, OSError) as error:
+        address = settings.writer_listen if isinstance(error, RuntimeError) else settings.writer_remoting_listen
+        raise SystemExit(f"writer: cannot listen on {address}: {error}") from error
+    if failure is not None and settings.is_replicated:
+        sys.stderr.write(f"writer: {status_of(failure).reason}: {failure.message}\n")
+    return 0 if failure is None else 1
 
 
-def _stop_once(loop: asyncio.AbstractEventLoop, number: int, stopping: asyncio.Event) -> None:
+async def _serve_alone(
+    settings: WriterSettings, tls: Reloading | None, guard: Guard, stop: StopRequest, registry: CollectorRegistry
+) -> StoreError | None:
+    store = await asyncio.to_thread(open_store, settings, DiskStorage())
+    _handle_signals(stop)  # before the bind, after which the writer counts as started
+    try:
+        server = WriterServer(settings, store, tls, guard, stop.next_role())
+        await server.bind_remoting()
+    except (RuntimeError, OSError):
+        release_store(store)
+        raise
+    await server.start()
+    settle_memory()
+    registry.register(server.metrics)
+    return await server.run()
+
+
+async def _serve_member(
+    settings: WriterSettings, tls: Reloading | None, guard: Guard, stop: StopRequest, registry: CollectorRegistry
+) -> StoreError | None:
+    _handle_signals(stop)
+    return await GroupMember(settings, tls, guard, stop, registry).run()
+
+
+def _handle_signals(stop: StopRequest) -> None:
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, _stop_once, loop, number, stop)
+
+
+def _stop_once(loop: asyncio.AbstractEventLoop, number: int, stop: StopRequest) -> None:
     """Stop in order; the same signal again ends the process at once."""
     loop.remove_signal_handler(number)
-    stopping.set()
+    stop.ask()
 
 
 def main() -> int:

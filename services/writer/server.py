@@ -4,39 +4,27 @@ from __future__ import annotations
 
 import asyncio
 
-import grpc
 import structlog
-from grpc_health.v1 import health_pb2, health_pb2_grpc
-from grpc_health.v1.health import aio as health_aio
-from grpc_reflection.v1alpha import reflection
 
 from tidemark.access.guard import Guard
 from tidemark.access.rate_limits import RateLimits
 from tidemark.errors import StoreError
 from tidemark.tls.reloading import Reloading
 from tidemark.tracing.opening import open_tracing
-from tidemark.v1 import commit_log_pb2, commit_log_pb2_grpc, topics_pb2, topics_pb2_grpc
+from tidemark.v1 import commit_log_pb2_grpc, replication_pb2_grpc, topics_pb2_grpc
 
 from .batch.record_encoder import warm_up
-from .composition import compose
+from .composition import GroupRole, compose
 from .config import WriterSettings
 from .log.open_store import OpenStore, close_store, release_store
 from .metrics import WriterMetrics
-from .rpc.access_interceptor import AccessInterceptor
-from .rpc.channel_options import connection_options, message_options
-from .rpc.error_interceptor import ErrorInterceptor
-from .rpc.request_id_interceptor import RequestIdInterceptor
-from .rpc.tls_credentials import server_credentials
+from .rpc.member_server import COMMIT_LOG, REPLICATION, TOPICS, GrpcServer
+from .rpc.replication_service import WriterReplicationService
 
 log = structlog.get_logger()
 
-SERVICES = (
-    commit_log_pb2.DESCRIPTOR.services_by_name["CommitLogService"].full_name,
-    topics_pb2.DESCRIPTOR.services_by_name["TopicService"].full_name,
-)
+_SERVICES = (COMMIT_LOG, TOPICS)
 _ANY_HOST = bytes(8)
-_SERVING = health_pb2.HealthCheckResponse.SERVING
-_NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
 
 
 class WriterServer:
@@ -44,7 +32,8 @@ class WriterServer:
 
     Raises RuntimeError if the address cannot be bound.
 
-    tls: None for plaintext. guard: None for no access control. stopping: set it to end `run`.
+    tls: None for plaintext. guard: None for no access control. stopping: set it to end `run`. group: the role of this
+    member in its group; None without replication.
     """
 
     def __init__(
@@ -54,24 +43,18 @@ class WriterServer:
         tls: Reloading | None = None,
         guard: Guard | None = None,
         stopping: asyncio.Event | None = None,
+        group: GroupRole | None = None,
     ) -> None:
         self._settings = settings
         self._store = store
         self._tls = tls
+        self._services = _SERVICES if group is None else (*_SERVICES, REPLICATION)
         self.guard = guard or Guard(None, RateLimits(), None)
         self._following: list[asyncio.Task[None]] = []
         self.stopping = stopping or asyncio.Event()
-        self._health = health_aio.HealthServicer()
-        self._server = grpc.aio.server(
-            interceptors=[
-                RequestIdInterceptor(),
-                ErrorInterceptor(require_deadline=settings.require_deadline),
-                AccessInterceptor(self.guard, store_name=settings.store_name),
-            ],
-            options=[("grpc.so_reuseport", 0), *message_options(settings), *connection_options(settings)],
-        )
         warm_up(_ANY_HOST)  # before the bind, after which clients connect and would wait
-        self.port = self._bind(settings.writer_listen)
+        self._grpc = GrpcServer(settings, tls, self.guard, self._services)
+        self.port = self._grpc.port
         self._tracing = open_tracing(settings, "writer")
         self.parts = compose(
             settings,
@@ -81,6 +64,7 @@ class WriterServer:
             tls=tls,
             tracing=self._tracing,
             on_failure=self.stopping.set,
+            group=group,
         )
         self._add_services()
 
@@ -89,22 +73,19 @@ class WriterServer:
         """The collector of the writer's metrics."""
         return self.parts.metrics
 
-    def _bind(self, listen: str) -> int:
-        if self._tls is None:
-            return self._server.add_insecure_port(listen)
-        return self._server.add_secure_port(listen, server_credentials(self._tls))
-
     def _add_services(self) -> None:
+        server = self._grpc.server
         commit_log_pb2_grpc.add_CommitLogServiceServicer_to_server(  # type: ignore[no-untyped-call, unused-ignore]
-            self.parts.commit_log_service, self._server
+            self.parts.commit_log_service, server
         )
         topics_pb2_grpc.add_TopicServiceServicer_to_server(  # type: ignore[no-untyped-call, unused-ignore]
-            self.parts.topic_service, self._server
+            self.parts.topic_service, server
         )
-        health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
-        if self._settings.answers_reflection:
-            names = (*SERVICES, "grpc.health.v1.Health", reflection.SERVICE_NAME)
-            reflection.enable_server_reflection(names, self._server)
+        if self.parts.replication is not None:
+            replication_pb2_grpc.add_ReplicationServiceServicer_to_server(  # type: ignore[no-untyped-call, unused-ignore]
+                WriterReplicationService(self._settings, self.parts.replication), server
+            )
+        self._grpc.add_health()
 
     async def bind_remoting(self) -> None:
         """Bind the address for RocketMQ's clients. Raises OSError."""
@@ -113,19 +94,20 @@ class WriterServer:
 
     async def start(self) -> None:
         """Start the threads and serve. Call `bind_remoting` before."""
-        await self._set_health(_SERVING)
+        await self._grpc.report(("", *self._services))
         self.parts.commit_log.start()
+        if self.parts.replication is not None:
+            self.parts.replication.start()
         self.parts.retention.start()
         self.parts.scheduler.start()
         if self.parts.remoting is not None:  # before gRPC, whose health must mean that both are served
             await self.parts.remoting.start()
-        await self._server.start()
+        await self._grpc.server.start()
         followers = [*([] if self._tls is None else [self._tls.follow()]), *self.guard.followers()]
         self._following = [asyncio.create_task(follower) for follower in followers]
-        host = self._settings.writer_listen.rpartition(":")[0]
         log.info(
             "writer_started",
-            address=f"{host}:{self.port}",
+            address=self._grpc.address,
             port=self.port,
             tls=self._tls is not None,
             term=self._store.term.number,
@@ -147,7 +129,7 @@ class WriterServer:
 
     async def _drain(self) -> None:
         """Report NOT_SERVING and, if the log works, keep serving for a while so that clients go elsewhere."""
-        await self._set_health(_NOT_SERVING)
+        await self._grpc.report(())
         if self.parts.commit_log.failure is None:
             await asyncio.sleep(self._settings.drain_ms / 1000)
         for task in self._following:
@@ -163,6 +145,8 @@ class WriterServer:
         await asyncio.sleep(0)
         if is_clean:
             await closing
+        if self.parts.replication is not None:
+            await self.parts.replication.stop()
         self.parts.commit_log_service.close()
         await self._stop_serving()
         await closing
@@ -172,7 +156,7 @@ class WriterServer:
     async def _stop_serving(self) -> None:
         grace_s = self._settings.shutdown_grace_ms / 1000
         remoting = self.parts.remoting
-        await asyncio.gather(self._server.stop(grace_s), *([] if remoting is None else [remoting.stop(grace_s)]))
+        await asyncio.gather(self._grpc.server.stop(grace_s), *([] if remoting is None else [remoting.stop(grace_s)]))
 
     async def _close_store(self, failure: StoreError | None) -> None:
         commit_log = self.parts.commit_log
@@ -183,7 +167,3 @@ class WriterServer:
         await self.parts.scheduler.save()
         close_store(self._store, commit_log.snapshot())
         log.info("writer_stopped", committed_offset=commit_log.committed.offset)
-
-    async def _set_health(self, status: health_pb2.HealthCheckResponse.ServingStatus.ValueType) -> None:
-        for name in ("", *SERVICES):
-            await self._health.set(name, status)

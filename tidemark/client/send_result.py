@@ -26,6 +26,11 @@ class SendStatus(enum.Enum):
     FLUSH_DISK_TIMEOUT = commit_log_pb2.PUT_STATUS_FLUSH_DISK_TIMEOUT
     """Stored, but the flush is not confirmed yet, so a power failure may lose the batch. Send it again with the same
     request id to get PUT_OK once it is flushed."""
+    FLUSH_SLAVE_TIMEOUT = commit_log_pb2.PUT_STATUS_FLUSH_SLAVE_TIMEOUT
+    """Stored by the writer, but not confirmed by its replicas yet. Send it again with the same request id to get PUT_OK
+    once they have it."""
+    SLAVE_NOT_AVAILABLE = commit_log_pb2.PUT_STATUS_SLAVE_NOT_AVAILABLE
+    """Committed, but on the writer's disk alone: no replica is in sync, and `min_in_sync` is 1."""
 
 
 _STATUSES = {status.value: status for status in SendStatus}  # faster than a call of SendStatus

@@ -18,6 +18,7 @@ class GroupState:
     eligible     members that left `in_sync` when fewer than min_in_sync were to remain. Nothing was committed since, so
                  that they have every committed byte, too
     min_in_sync  least size of `in_sync` with which bytes are committed
+    group        random name of the group, which its first writer makes: members of two groups never copy each other
     """
 
     revision: int
@@ -26,6 +27,7 @@ class GroupState:
     in_sync: frozenset[str]
     eligible: frozenset[str]
     min_in_sync: int
+    group: str = ""
 
     @property
     def has_enough(self) -> bool:
@@ -36,13 +38,13 @@ class GroupState:
         """Return True if *member* has every committed byte, so that it may become the writer."""
         return member in self.in_sync or member in self.eligible
 
-    def elected(self, member: str) -> GroupState:
-        """Return the state with *member* as the writer of the next epoch, and alone in sync."""
+    def elected(self, member: str, *, epoch: int | None = None) -> GroupState:
+        """Return the state with *member* as the writer of *epoch* (default: the next one), and alone in sync."""
+        number = self.epoch + 1 if epoch is None else epoch
+        assert number > self.epoch, (number, self.epoch)
         in_sync = frozenset({member})
         rest = (self.in_sync | self.eligible) - in_sync
-        return replace(
-            self, epoch=self.epoch + 1, writer=member, in_sync=in_sync, eligible=self._eligible(in_sync, rest)
-        )
+        return replace(self, epoch=number, writer=member, in_sync=in_sync, eligible=self._eligible(in_sync, rest))
 
     def left_by(self, member: str) -> GroupState:
         """Return the state without *member* in sync."""
@@ -53,6 +55,11 @@ class GroupState:
         """Return the state with *member* in sync."""
         in_sync = self.in_sync | {member}
         return replace(self, in_sync=in_sync, eligible=self._eligible(in_sync, self.eligible - in_sync))
+
+    @property
+    def age(self) -> tuple[int, int]:
+        """Order of the states of one group: a later state has a greater one."""
+        return self.epoch, self.revision
 
     def _eligible(self, in_sync: frozenset[str], others: frozenset[str]) -> frozenset[str]:
         return others if len(in_sync) < self.min_in_sync else frozenset()

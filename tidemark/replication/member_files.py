@@ -1,4 +1,4 @@
-"""The files of a member: its identity, the greatest epoch that it has promised, and the epochs of its log.
+"""The files of a member: its identity, the greatest epoch that it has promised, its log's epochs, the group's state.
 
 They are in `tidemark/replication` of the member's directory. Each has a checked copy, because none of them can be found
 again from the log.
@@ -13,10 +13,12 @@ from typing import Any
 
 from tidemark.errors import CorruptStoreError
 from tidemark.replication.epochs import Epochs, decode_epochs, encode_epochs
+from tidemark.replication.group_state import GroupState
+from tidemark.replication.stored_state import decode_state, encode_state
 from tidemark.store.originals.checked_copy import FileRules, heal, is_sound, write_checked
 from tidemark.store.storage import Storage
 
-IDENTITY, PROMISED, EPOCHS = "identity", "promised", "epochs"
+IDENTITY, PROMISED, EPOCHS, STATE = "identity", "promised", "epochs", "group.json"
 _IDENTITY_BYTES = 16
 
 
@@ -43,6 +45,7 @@ _RULES = {
     IDENTITY: FileRules(_parse_identity, lambda _: None),
     PROMISED: FileRules(_parse_number, lambda number: (number,)),
     EPOCHS: FileRules(_parse_epochs, lambda _: None),  # a cut shortens the list
+    STATE: FileRules(decode_state, lambda state: state.age),
 }
 
 
@@ -83,6 +86,15 @@ class MemberFiles:
     def save_epochs(self, epochs: Epochs) -> None:
         """Replace the epochs of the log. A line must be saved before the first byte of its epoch."""
         self._save(EPOCHS, encode_epochs(epochs))
+
+    def state(self) -> GroupState | None:
+        """Return the newest state of the group that this member knows; None without one. Raises as `promised`."""
+        found: GroupState | None = self._load(STATE)
+        return found
+
+    def save_state(self, state: GroupState) -> None:
+        """Replace the state of the group."""
+        self._save(STATE, encode_state(state))
 
     def _load(self, name: str) -> Any:
         path, rules = self._folder / name, _RULES[name]

@@ -127,6 +127,11 @@ class StorePaths:
         return self.own / "tidemark" / "query"
 
     @property
+    def replication(self) -> Path:
+        """Folder of a member of a replication group."""
+        return self.own / "tidemark" / "replication"
+
+    @property
     def lost_units(self) -> Path:
         """File with the places of queues that pulls skipped because their units were lost."""
         return self.query / "lost_units.jsonl"

@@ -18,12 +18,16 @@ class PutStatus(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     PUT_STATUS_UNSPECIFIED: _ClassVar[PutStatus]
     PUT_STATUS_PUT_OK: _ClassVar[PutStatus]
     PUT_STATUS_FLUSH_DISK_TIMEOUT: _ClassVar[PutStatus]
+    PUT_STATUS_FLUSH_SLAVE_TIMEOUT: _ClassVar[PutStatus]
+    PUT_STATUS_SLAVE_NOT_AVAILABLE: _ClassVar[PutStatus]
 FLUSH_MODE_UNSPECIFIED: FlushMode
 FLUSH_MODE_SYNC: FlushMode
 FLUSH_MODE_ASYNC: FlushMode
 PUT_STATUS_UNSPECIFIED: PutStatus
 PUT_STATUS_PUT_OK: PutStatus
 PUT_STATUS_FLUSH_DISK_TIMEOUT: PutStatus
+PUT_STATUS_FLUSH_SLAVE_TIMEOUT: PutStatus
+PUT_STATUS_SLAVE_NOT_AVAILABLE: PutStatus
 
 class Message(_message.Message):
     __slots__ = ("body", "tag", "keys", "properties", "flag")

@@ -42,9 +42,11 @@ class QuerySettings(AccessSettings, TlsSettings, MessageTraceSettings, RemotingS
         None, description="writer of forwarded appends, host:port or tls://host:port; unset: no appends"
     )
     tls_ca: PemFile = Field(
-        None, description="CAs of the writer's certificate, PEM; unset: no TLS to the writer, unless tls://"
+        None, description="CAs of the certificates of other services, PEM; unset: no TLS to them, unless tls://"
     )
-    token_file: PemFile = Field(None, description="token for the writer if the caller sent none")
+    token_file: PemFile = Field(
+        None, description="token for calls to other services, unless a request brings one of its own"
+    )
     console: bool = Field(True, description="serve the console at /console")
     log_level: LogLevelSetting = LogLevel.INFO
     metrics_max_topics: int = Field(

@@ -6,12 +6,22 @@ bytes belong to the caller and are copied once, into records.
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from tidemark.errors import StoreError
 from tidemark.format.dispatch_request import U8Array
+
+
+class PutStatus(enum.IntEnum):
+    """Outcome of a stored batch, with the numbers of the protocol's PutStatus."""
+
+    PUT_OK = 1
+    FLUSH_DISK_TIMEOUT = 2
+    FLUSH_SLAVE_TIMEOUT = 3
+    SLAVE_NOT_AVAILABLE = 4
 
 
 class QueueKey(NamedTuple):
@@ -80,8 +90,8 @@ class Batch:
     error: StoreError | None = None
     written_ns: int = 0  # time.time_ns() when it was written; 0: not written yet, though it may have its offsets
     answered: bool = False
-    late: bool = False  # answered before its flush was confirmed
-    deadline_s: float = 0.0  # event loop time of FLUSH_DISK_TIMEOUT
+    status: PutStatus = PutStatus.PUT_OK
+    deadline_s: float = 0.0  # event loop time of a timeout
 
     size: int = field(init=False)
     repeat_key: tuple[str, str, bytes, int] = field(init=False)
@@ -89,6 +99,11 @@ class Batch:
     def __post_init__(self) -> None:
         self.size = self.wire.size + 1024
         self.repeat_key = self.key.topic, self.readers_topic, self.unique_key, self.wrapper.reconsume_times
+
+    @property
+    def is_late(self) -> bool:
+        """True if it was answered before it was committed."""
+        return self.status in (PutStatus.FLUSH_DISK_TIMEOUT, PutStatus.FLUSH_SLAVE_TIMEOUT)
 
     @property
     def readers_topic(self) -> str:

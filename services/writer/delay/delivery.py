@@ -75,7 +75,7 @@ class DelayedDelivery:
             batch = one.result()
             if isinstance(batch.error, RejectedError):
                 stepped_over.append(_SteppedOver(messages[number], batch.error.message, batch.key.topic))
-            elif batch.appended is None or batch.late:
+            elif batch.appended is None or batch.is_late:
                 outcome = DeliveryOutcome(number, batch.error)
                 break
             else:

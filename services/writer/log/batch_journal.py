@@ -62,8 +62,10 @@ class BatchJournal:
         self._storage.fdatasync(self._descriptor)
 
     def close(self) -> None:
-        """Close the file."""
-        os.close(self._descriptor)
+        """Close the file, unless it is closed."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
 
 
 def stretch_of(start: int, data: U8Array) -> BatchRange:

@@ -5,7 +5,8 @@ it, if they are small and the appender thread is idle; otherwise the appender th
 a turn with one batch, the next batch is not kept until the end of its turn, because it is probably alone again. Either
 thread writes the group and passes it to the flusher. After the sync the group is committed, and one call back into the
 event loop answers it. A batch with WAIT=false is answered after the write. In `async` mode the commit follows the write
-at once. After a failed flush the log accepts no batches.
+at once. The log of a group's writer is committed when replication says so. After a failed flush the log accepts no
+batches.
 """
 
 from __future__ import annotations
@@ -13,14 +14,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import structlog
 
 from tidemark.errors import FlushFailedError, StoreClosedError, StoreError
 
-from ..batch.batch import Batch
+from ..batch.batch import Batch, PutStatus
 from ..config import FlushMode, WriterSettings
 from .background_chores import BackgroundChores
 from .committed_offset import Committed, PublishedOffsets
@@ -29,6 +30,7 @@ from .group_appender import GroupAppender
 from .inbox import Inbox, Task
 from .open_store import OpenStore
 from .queue_offsets import Snapshot
+from .replicated_log import ReplicatedLog
 from .unanswered_batches import UnansweredBatches
 
 log = structlog.get_logger()
@@ -47,6 +49,7 @@ class CommitLog:
         store: OpenStore,
         appender: GroupAppender,
         on_failure: Callable[[], None],
+        replication: ReplicatedLog | None = None,
     ) -> None:
         self._segments = store.segments
         self._appender = appender
@@ -54,15 +57,20 @@ class CommitLog:
         self._is_sync = settings.flush_mode is FlushMode.SYNC
         self._loop = asyncio.get_running_loop()
         self._loop_thread = threading.get_ident()
-        self.committed = Committed(appender.written_offset)
+        self._replication = replication
+        self.committed = Committed(store.checkpoint.committed_offset)
         self.failure: StoreError | None = None
         self._closing = False
         self._on_failure = on_failure
         self._waiting: set[asyncio.Future[Any]] = set()
+        timeout_s, late = settings.sync_flush_timeout_ms / 1000 if self._is_sync else None, PutStatus.FLUSH_DISK_TIMEOUT
+        if replication is not None and replication.timeout_s is not None:
+            timeout_s, late = replication.timeout_s, PutStatus.FLUSH_SLAVE_TIMEOUT
         self._unanswered = UnansweredBatches(
             limit_bytes=settings.max_in_flight_bytes,
             retry_after_ms=settings.retry_after_ms,
-            timeout_s=settings.sync_flush_timeout_ms / 1000 if self._is_sync else None,
+            timeout_s=timeout_s,
+            late=late,
         )
         self._inbox = Inbox()
         self._is_turn_planned = False
@@ -87,6 +95,8 @@ class CommitLog:
         )
         self._snapshot_at = store.recovered.end
         self._thread = threading.Thread(target=self._run, name="appender", daemon=True)
+        if replication is not None:
+            replication.attach(self._commit_groups)
 
     def start(self) -> None:
         """Start the threads that append and flush batches."""
@@ -139,9 +149,12 @@ class CommitLog:
     def submit(self, batch: Batch) -> None:
         """Accept *batch*; `batch.answer` is called when it is done.
 
-        Raises InFlightLimitError, StoreClosedError, or the error with which the log failed.
+        Raises InFlightLimitError, StoreClosedError, NotLeaderError, InSyncReplicasNotEnoughError, or the error with
+        which the log failed.
         """
         self._require_open()
+        if self._replication is not None:
+            self._replication.require_enough()
         self._unanswered.add(batch)
         self._turn_batches += 1
         if not self._is_turn_planned:
@@ -195,6 +208,8 @@ class CommitLog:
         self._inbox.close()
         await asyncio.to_thread(self._join)
         await asyncio.sleep(0)
+        if self._replication is not None and self.failure is None:
+            await self._unanswered.wait_until_all_are_answered()
         self._unanswered.close()
 
     def _join(self) -> None:
@@ -257,11 +272,13 @@ class CommitLog:
         written = [batch for batch in batches if not batch.waits_for_flush]
         self._call_loop(lambda: self._unanswered.complete(written))
 
-    # -- commit, by the flusher (sync) or the appender (async) -------------------------------------------------------
+    # -- commit, by the flusher (sync), the appender (async), or as replication says ---------------------------------
 
     def _flushed(self, written: WrittenGroup) -> None:
         self._published.flush(written.end, store_timestamp=written.store_timestamp)
-        if self._is_sync:
+        if self._replication is not None:
+            self._replication.flushed(written)
+        elif self._is_sync:
             self._commit(written)
         else:
             self._chores.committed()  # a snapshot may wait for this flush
@@ -270,6 +287,18 @@ class CommitLog:
         if self._published.commit(written.end):
             self._chores.committed()
         self._call_loop(lambda: self._complete(written.batches, written.end))
+
+    def _commit_groups(self, end: int, groups: Sequence[WrittenGroup], status: PutStatus) -> None:
+        if self._published.commit(end):
+            self._chores.committed()
+        batches = [batch for written in groups for batch in written.batches]
+        self._call_loop(lambda: self._complete_with(status, batches, end))
+
+    def _complete_with(self, status: PutStatus, batches: list[Batch], end: int) -> None:
+        for batch in batches:
+            if not batch.answered:
+                batch.status = status
+        self._complete(batches, end)
 
     def _fail(self, error: StoreError) -> None:
         """Fail the log for good: every waiting and later batch gets *error*. Safe from any thread."""

@@ -23,6 +23,7 @@ from .disk_guard import DiskGuard
 from .page_preallocation import LEAST_BYTES, PagePreallocation
 from .queue_offsets import QueueOffsets
 from .record_starts import RecordStarts
+from .replicated_log import ReplicatedLog
 from .segments import Segments, as_unavailable
 
 
@@ -43,11 +44,13 @@ class LogTail:
         position: int,
         store_timestamp: int,
         buffer_size: int,
+        replication: ReplicatedLog | None = None,
     ) -> None:
         self.position = position  # the log's end, including the buffer's content
         self.store_timestamp = store_timestamp  # of the last record; store times never decrease
         self.offsets = offsets
         self.record_starts = record_starts
+        self._replication = replication
         self._file_end = 0  # of the position's file; at most the position if that file may be missing
         self._segments = segments
         self._encoder = encoder
@@ -155,6 +158,8 @@ class LogTail:
         end = self._segments.end_of_file(self.position)
         self._segments.ensure(end)
         self._write(self.position, encode_blank(end - self.position))
+        if self._replication is not None:
+            self._replication.rolled(self.position, end - self.position)
         self.position = end
         self._file_end = end + self._segments.size
 
@@ -169,7 +174,7 @@ class LogTail:
         self._run, self._undo, self._filled = [], [], 0
         start = self.position - filled
         try:
-            self._write_journal(start, run)
+            stretches = self._write_journal(start, run)
             self._write(start, self._buffer[:filled].data)
         except UnavailableError as error:
             if isinstance(error, FlushFailedError):
@@ -185,9 +190,11 @@ class LogTail:
                 self._guard.saw_full_disk()
         else:
             self.record_starts.note(start)
+            if self._replication is not None:
+                self._replication.wrote(start, self._buffer[:filled].data, stretches, self.store_timestamp)
 
-    def _write_journal(self, start: int, run: list[Batch]) -> None:
-        """Record the stretches of the batches of *run*, which the buffer holds from *start*."""
+    def _write_journal(self, start: int, run: list[Batch]) -> list[BatchRange]:
+        """Record the stretches of the batches of *run*, which the buffer holds from *start*; return them."""
         stretches: list[BatchRange] = []
         for batch in run:
             assert batch.appended is not None, "a batch in the buffer has its location"
@@ -197,6 +204,7 @@ class LogTail:
             self._journal.write(stretches)
         except (DiskFullError, OSError) as error:
             raise as_unavailable(error) from error
+        return stretches
 
     def _write(self, offset: int, data: bytes | memoryview) -> None:
         """Write *data* at *offset*. If that fails, zero the bytes and raise UnavailableError."""

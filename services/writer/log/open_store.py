@@ -14,6 +14,7 @@ import structlog
 
 from tidemark.errors import DiskFullError, StoreContradictionError
 from tidemark.index.broker_trust import give_trust, mark_running, withdraw_trust
+from tidemark.replication.member_files import STATE
 from tidemark.store.checkpoint import Checkpoint, Field
 from tidemark.store.flushed import Flushed
 from tidemark.store.lock import StoreLock
@@ -50,6 +51,7 @@ class OpenStore(NamedTuple):
     journal: BatchJournal
     recovered: Recovered
     term: Term
+    token: bytes  # of this run, in `abort` and in the journal
     commits_ahead: bool  # flush mode async: the committed offset may be ahead of the flushed one
 
     def make_committed_durable(self) -> None:
@@ -62,6 +64,10 @@ class OpenStore(NamedTuple):
         """Return the least free space of the disks that an append needs: of *root* and of the newest log files."""
         log = self.segments.log
         return min(map(free_bytes, {root, *(log.folder_of(start) for start in log.starts[-2:])}))
+
+    def begin_journal(self, end: int) -> BatchJournal:
+        """Replace the journal of this run by a new one, for a log that ends at physical offset *end*."""
+        return BatchJournal(self.paths.writer / "batches", self.storage, token=self.token, start=end)
 
     @property
     def snapshot_path(self) -> Path:
@@ -98,6 +104,7 @@ def open_store(settings: WriterSettings, storage: Storage) -> OpenStore:
     paths = StorePaths(root, settings.log_folders(root))
     require_known_format(paths)
     require_safe_store(paths, with_queues=False)
+    _require_same_role(settings, paths)
     for folder in (paths.writer, *paths.log_folders.writable):
         storage.make_folder(folder)
     lock = StoreLock(paths.lock)
@@ -112,7 +119,10 @@ def open_store(settings: WriterSettings, storage: Storage) -> OpenStore:
         lower_tombstones(paths, recovered.end, storage)
         withdraw_trust(paths, storage)
         checkpoint = Checkpoint.open_to_write(paths.checkpoint, storage)
-        checkpoint.set(Field.CONFIRM_PHYSICAL_OFFSET, recovered.end)
+        confirmed = recovered.end
+        if settings.is_replicated:  # of the tail only the group knows whether it is committed
+            confirmed = min(recovered.floor, recovered.end)
+        checkpoint.set(Field.CONFIRM_PHYSICAL_OFFSET, confirmed)
         checkpoint.flush()
         term = begin_term(paths.terms, recovered.end, storage)  # from now on, marks above the cut end are ignored
         commits_ahead = settings.flush_mode is FlushMode.ASYNC
@@ -125,7 +135,19 @@ def open_store(settings: WriterSettings, storage: Storage) -> OpenStore:
         lock.release()
         raise
     _log_recovery(recovered, term, was_clean=was_clean)
-    return OpenStore(paths, storage, lock, segments, checkpoint, flushed, journal, recovered, term, commits_ahead)
+    return OpenStore(
+        paths, storage, lock, segments, checkpoint, flushed, journal, recovered, term, token, commits_ahead
+    )
+
+
+def _require_same_role(settings: WriterSettings, paths: StorePaths) -> None:
+    if not settings.is_replicated and (paths.replication / STATE).exists():
+        raise StoreContradictionError(
+            f"{paths.root} belongs to a member of a replication group, so its log may end with uncommitted messages: "
+            "set TIDEMARK_REPLICATION, or remove the folder tidemark/replication to make it a store of its own",
+            path=str(paths.replication),
+            setting="replication",
+        )
 
 
 def heal_originals(originals: Sequence[OriginalFile], storage: Storage) -> None:

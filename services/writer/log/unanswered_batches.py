@@ -1,6 +1,6 @@
 """UnansweredBatches: batches that were accepted and wait for their answer. Lives on the event loop.
 
-Bounds the bytes in flight, and answers FLUSH_DISK_TIMEOUT to a written batch that is not flushed in time.
+Bounds the bytes in flight, and answers a written batch that is not committed in time with a timeout.
 """
 
 from __future__ import annotations
@@ -10,22 +10,34 @@ from collections import deque
 
 from tidemark.errors import InFlightLimitError, StoreError
 
-from ..batch.batch import Batch
+from ..batch.batch import Batch, PutStatus
 
 _LOOK_AGAIN_S = 0.1
 
 
 class UnansweredBatches:
-    """The waiting batches, in order of arrival. timeout_s: None for no timeout (async mode answers after the write)."""
+    """The waiting batches, in order of arrival.
 
-    def __init__(self, *, limit_bytes: int, retry_after_ms: int, timeout_s: float | None) -> None:
+    timeout_s: None for no timeout (async mode answers after the write). late: status of a batch after the timeout
+    """
+
+    def __init__(
+        self,
+        *,
+        limit_bytes: int,
+        retry_after_ms: int,
+        timeout_s: float | None,
+        late: PutStatus = PutStatus.FLUSH_DISK_TIMEOUT,
+    ) -> None:
         self._limit_bytes = limit_bytes
         self._retry_after_ms = retry_after_ms
         self._timeout_s = timeout_s
+        self._late = late
         self._loop = asyncio.get_running_loop()
         self._batches: deque[Batch] = deque()  # answered ones leave at the head
         self.bytes = 0  # in flight
         self._timer: asyncio.TimerHandle | None = None
+        self._all_answered: asyncio.Future[None] | None = None  # of a caller that waits for it
 
     def add(self, batch: Batch) -> None:
         """Add *batch*. Raises InFlightLimitError (facts: limit_bytes, retry_after_ms) if the bytes exceed the limit."""
@@ -55,8 +67,14 @@ class UnansweredBatches:
         for batch in self._batches:
             batch.appended, batch.error = None, error
             _answer(batch)
-        self._batches.clear()
+        self._forget_answered()
         self.close()
+
+    async def wait_until_all_are_answered(self) -> None:
+        """Wait until each batch is answered, at the latest after its timeout."""
+        if self._batches and self._timeout_s is not None:
+            self._all_answered = self._loop.create_future()
+            await self._all_answered
 
     def close(self) -> None:
         """Stop the timer."""
@@ -71,7 +89,7 @@ class UnansweredBatches:
             if batch.deadline_s > now:
                 break
             if not batch.answered and batch.written_ns:
-                batch.late = True
+                batch.status = self._late
                 _answer(batch)
         self._forget_answered()
         waiting = next((batch for batch in self._batches if not batch.answered), None)
@@ -82,6 +100,8 @@ class UnansweredBatches:
     def _forget_answered(self) -> None:
         while self._batches and self._batches[0].answered:
             self._batches.popleft()
+        if self._all_answered is not None and not self._batches and not self._all_answered.done():
+            self._all_answered.set_result(None)
 
 
 def _answer(batch: Batch) -> None:

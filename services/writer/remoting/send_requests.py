@@ -29,10 +29,17 @@ from tidemark.remoting_server.exchange import Exchange, Handler
 from tidemark.v1.commit_log_pb2 import AppendBatchRequest
 
 from ..admission.append_request import Received
-from ..batch.batch import Batch
+from ..batch.batch import Batch, PutStatus
 from ..submission.batch_submitter import BatchSubmitter, Sender
 
 _UNIQUE_KEY = f"\x02{UNIQ_KEY}\x01"  # with the end of the entry before: other names may end with UNIQ_KEY
+
+_OUTCOMES = {
+    PutStatus.PUT_OK: (ResponseCode.SUCCESS, ""),
+    PutStatus.FLUSH_DISK_TIMEOUT: (ResponseCode.FLUSH_DISK_TIMEOUT, "stored, but not flushed in time"),
+    PutStatus.FLUSH_SLAVE_TIMEOUT: (ResponseCode.FLUSH_SLAVE_TIMEOUT, "stored, but not confirmed by replicas in time"),
+    PutStatus.SLAVE_NOT_AVAILABLE: (ResponseCode.SLAVE_NOT_AVAILABLE, "stored on the writer's disk alone"),
+}
 
 
 class SendRequests:
@@ -104,7 +111,5 @@ class SendRequests:
             join_message_ids(self._store_host, struct.unpack(f">{len(raw) // 8}q", raw)),
             batch.unique_key.decode("utf-8", "replace"),
         )
-        code, remark = ResponseCode.SUCCESS, ""
-        if batch.late:
-            code, remark = ResponseCode.FLUSH_DISK_TIMEOUT, "stored, but not flushed in time"
+        code, remark = _OUTCOMES[batch.status]
         exchange.answer(code, send_answer_fields(answer), remark=remark)

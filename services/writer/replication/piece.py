@@ -20,12 +20,15 @@ class Piece(NamedTuple):
     data     whole batches; empty for a blank record alone
     batches  the stretches of *data*, with their CRC-32
     blank    bytes of the blank record that follows, up to the file's end; 0: none
+
+    store_timestamp  of the last record, epoch milliseconds; 0 for a blank record alone
     """
 
     start: int
     data: bytes | memoryview
     batches: tuple[BatchRange, ...]
     blank: int = 0
+    store_timestamp: int = 0
 
     @property
     def data_end(self) -> int:
@@ -36,6 +39,17 @@ class Piece(NamedTuple):
     def end(self) -> int:
         """Physical offset after the piece."""
         return self.data_end + self.blank
+
+    def rest_from(self, start: int) -> Piece | None:
+        """Return the rest from physical offset *start* on; None if no batch begins there."""
+        if start == self.start:
+            return self
+        batches = tuple(batch for batch in self.batches if batch.start >= start)
+        is_edge = batches[0].start == start if batches else self.blank > 0 and start == self.data_end
+        if not is_edge:
+            return None
+        data = memoryview(self.data)[start - self.start :]
+        return self._replace(start=start, data=data, batches=batches)
 
     def require_whole(self, *, log_end: int, file_end: int) -> None:
         """Check the piece against the replica's log, and its bytes against the CRC of each batch.

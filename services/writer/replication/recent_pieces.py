@@ -59,20 +59,20 @@ class RecentPieces:
     def following(self, start: int, *, most_bytes: int) -> list[Piece] | None:
         """Return the pieces from physical offset *start* on, at least one if there is any, else up to *most_bytes*.
 
-        Returns an empty list at the log's end, and None if *start* is before the oldest piece, or within a piece: the
-        bytes up to the next piece are committed, and in the files.
+        Returns an empty list at the log's end, and None if *start* is before the oldest piece, or within a batch: the
+        bytes up to the next piece are in the files.
         """
         with self._lock:
             if start == self._end:
                 return []
-            first = bisect_right(self._pieces, start, key=_start_of) - 1
-            if first < 0 or self._pieces[first].start != start:
+            number = bisect_right(self._pieces, start, key=_start_of) - 1
+            first = self._pieces[number].rest_from(start) if number >= 0 else None
+            if first is None:
                 return None
-            found: list[Piece] = []
-            size = 0
-            for at in range(first, len(self._pieces)):
+            found, size = [first], len(first.data)
+            for at in range(number + 1, len(self._pieces)):
                 size += len(self._pieces[at].data)
-                if found and size > most_bytes:
+                if size > most_bytes:
                     break
                 found.append(self._pieces[at])
             return found

@@ -31,6 +31,26 @@ class ReplicatedCommits:
         self._groups: deque[WrittenGroup] = deque()
 
     @property
+    def known(self) -> GroupState:
+        """The newest state that the group store has shown."""
+        return self._members.known
+
+    @property
+    def pending(self) -> GroupState | None:
+        """A proposed state whose outcome is not known; None if there is none."""
+        return self._members.pending
+
+    @property
+    def waited_for(self) -> frozenset[str]:
+        """The members that must have synced a byte before it is committed."""
+        with self._lock:
+            return self._members.waited_for
+
+    def synced_end(self, member: str) -> int:
+        """Return the physical offset below which *member* has synced everything; 0 if it has not acknowledged."""
+        return self._members.synced_end(member)
+
+    @property
     def has_enough(self) -> bool:
         """True if appends may be accepted: enough members are in sync."""
         return self._members.has_enough
@@ -50,6 +70,17 @@ class ReplicatedCommits:
         """Note that *member* has synced everything below physical offset *end*."""
         with self._lock:
             self._acknowledge(member, end)
+
+    def add(self, member: str, *, epoch_start: int) -> GroupState | None:
+        """Return the state to propose, with *member*; None if it lacks something, or another change is pending."""
+        with self._lock:
+            may_join = self._members.may_join(member, epoch_start=epoch_start)
+            return self._members.add(member) if may_join else None
+
+    def remove(self, member: str) -> GroupState | None:
+        """Return the state to propose, without *member*; None if another change is pending, or there is no change."""
+        with self._lock:
+            return self._members.remove(member)
 
     def learn(self, state: GroupState) -> None:
         """Note a state of the group store.

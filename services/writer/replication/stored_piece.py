@@ -60,4 +60,6 @@ class StoredPieces:
                 )
             return None
         records = data[: found.end_at]
-        return Piece(start, records.data, (stretch_of(start, records),) if found.end_at else (), blank)
+        batches = (stretch_of(start, records),) if found.end_at else ()
+        timestamp = int(found.requests["store_timestamp"][-1]) if found.end_at else 0
+        return Piece(start, records.data, batches, blank, timestamp)

@@ -16,7 +16,7 @@ from tidemark.access.identity import Presented
 from tidemark.access.right import KNOWN_ACTIONS, Action, Right, on_group, on_store, on_topic
 from tidemark.errors import StoreError
 from tidemark.status import status_of
-from tidemark.v1 import commit_log_pb2, topics_pb2
+from tidemark.v1 import commit_log_pb2, replication_pb2, topics_pb2
 
 from .client_host import address_of
 from .wrapped_handlers import Context, Continuation, Stream, Unary, around, is_ours
@@ -63,12 +63,22 @@ _NEEDS = {
         "DeleteTopic": _topic(Action.DELETE),
         "GetRoute": _topic(*KNOWN_ACTIONS),
     },
+    "ReplicationService": {
+        "Replicate": _store(Action.SUB),
+        "DescribeGroup": _KNOWN,
+        "Promote": _store(Action.UPDATE),
+        "HandOver": _store(Action.UPDATE),
+    },
 }
 
 
 def _by_method() -> dict[str, _Needs]:
     """Return the needs by full method name. Raises KeyError for a method of the API that _NEEDS lacks."""
-    services = {**commit_log_pb2.DESCRIPTOR.services_by_name, **topics_pb2.DESCRIPTOR.services_by_name}
+    services = {
+        **commit_log_pb2.DESCRIPTOR.services_by_name,
+        **topics_pb2.DESCRIPTOR.services_by_name,
+        **replication_pb2.DESCRIPTOR.services_by_name,
+    }
     return {
         f"/{service.full_name}/{method.name}": _NEEDS[service.name][method.name]
         for service in services.values()

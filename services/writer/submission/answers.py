@@ -9,11 +9,7 @@ from google.rpc import error_details_pb2, status_pb2
 from tidemark.errors import StoreError
 from tidemark.status import DOMAIN, status_of
 from tidemark.tracing.request_id import current_request_id
-from tidemark.v1.commit_log_pb2 import (
-    PUT_STATUS_FLUSH_DISK_TIMEOUT,
-    PUT_STATUS_PUT_OK,
-    AppendBatchResponse,
-)
+from tidemark.v1.commit_log_pb2 import AppendBatchResponse
 
 from ..batch.batch import Batch
 from ..batch.delayed_message import due_ms
@@ -32,7 +28,7 @@ def fill_response(response: AppendBatchResponse, batch: Batch, *, store_host: by
     """Set the fields of *response*, which is empty, for a batch that was appended."""
     appended = batch.appended
     assert appended is not None, "the batch was not appended"
-    response.status = PUT_STATUS_FLUSH_DISK_TIMEOUT if batch.late else PUT_STATUS_PUT_OK
+    response.status = batch.status.value  # type: ignore[assignment]  # the same numbers
     response.queue_id = appended.queue_id
     response.queue_offset = appended.queue_offset
     response.message_count = appended.message_count
@@ -59,7 +55,8 @@ def code_of(error: BaseException) -> grpc.StatusCode:
 def rpc_status_of(error: BaseException) -> status_pb2.Status:
     """Return the google.rpc.Status of *error*.
 
-    Its details are ErrorInfo with reason and facts, RetryInfo for RESOURCE_EXHAUSTED, and within a call RequestInfo.
+    Its details are ErrorInfo with reason and facts, RetryInfo for RESOURCE_EXHAUSTED and for errors with the fact
+    retry_after_ms, and within a call RequestInfo.
     """
     code = code_of(error)
     facts = error.facts if isinstance(error, StoreError) else {}
@@ -69,7 +66,7 @@ def rpc_status_of(error: BaseException) -> status_pb2.Status:
         if value is not None:
             info.metadata[name] = str(value)
     status.details.add().Pack(info)
-    if code is grpc.StatusCode.RESOURCE_EXHAUSTED:
+    if code is grpc.StatusCode.RESOURCE_EXHAUSTED or "retry_after_ms" in facts:
         retry_after_ms = int(facts.get("retry_after_ms") or _RETRY_AFTER_MS)
         delay = Duration()
         delay.FromMilliseconds(retry_after_ms)

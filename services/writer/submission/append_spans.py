@@ -98,8 +98,8 @@ class AppendSpan:
                 attributes.DUPLICATE: appended.duplicate,
             }
         )
-        if batch.late:
-            self._span.add_event("flush_disk_timeout")
+        if batch.is_late:
+            self._span.add_event(batch.status.name.lower())
         self._span.end()
 
     def _part(self, name: str, began_ns: int, ended_ns: int) -> None:

@@ -70,12 +70,24 @@ class Alteration(NamedTuple):
 
 
 class TopicTable:
-    """The table of all topics. Changes are made one at a time, and are durable before they are visible."""
+    """The table of all topics. Changes are made one at a time, and are durable before they are visible.
 
-    def __init__(self, paths: StorePaths, storage: Storage, *, auto_create: bool, default_queues: int) -> None:
+    share: waits until the replicas have a change, too; None without replication
+    """
+
+    def __init__(
+        self,
+        paths: StorePaths,
+        storage: Storage,
+        *,
+        auto_create: bool,
+        default_queues: int,
+        share: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
         self._path = paths.topics
         self._tombstones_path: Path = paths.tombstones
         self._storage = storage
+        self._share = share
         self._auto_create = auto_create
         self._default_queues = default_queues
         self._topics = {name: topic_of(config) for name, config in load_topics(paths.topics).items()}
@@ -221,6 +233,8 @@ class TopicTable:
     async def _save(self, configs: Mapping[str, TopicConfig]) -> None:
         self._counter += 1
         await _to_its_end(partial(save_topics, self._path, configs, self._storage, counter=self._counter))
+        if self._share is not None:
+            await self._share()
 
 
 async def _to_its_end(change: Callable[[], None]) -> None:

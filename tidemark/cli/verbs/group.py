@@ -1,4 +1,4 @@
-"""`tidemark group …`: show and move the offsets of consumer groups."""
+"""`tidemark group …`: show and move the offsets of consumer groups; show and change a replication group."""
 
 from __future__ import annotations
 
@@ -20,11 +20,15 @@ from tidemark.cli.terminal.exit_status import ExitStatus, say
 from tidemark.cli.terminal.names import GroupName, complete_topic
 from tidemark.cli.terminal.output import Output, OutputOption, print_facts, print_json, print_table
 from tidemark.cli.terminal.service_addresses import QueryUrl, open_query
+from tidemark.cli.verbs.group_members import PANEL, hand_over, promote, status
 
 if TYPE_CHECKING:
     from tidemark.client import Query
 
-app = typer.Typer(no_args_is_help=True, help="Show consumer groups, and reset their offsets.")
+app = typer.Typer(
+    no_args_is_help=True,
+    help="Show consumer groups and reset their offsets; show a replication group and change its writer.",
+)
 
 
 class Move(NamedTuple):
@@ -38,7 +42,12 @@ class Move(NamedTuple):
 
 @app.callback()
 def _group() -> None:
-    """Show consumer groups, and reset their offsets."""
+    """Show consumer groups and reset their offsets; show a replication group and change its writer."""
+
+
+app.command(rich_help_panel=PANEL, epilog="Example: tidemark group status")(status)
+app.command(rich_help_panel=PANEL, epilog="Example: tidemark group promote b --i-have-stopped a")(promote)
+app.command(rich_help_panel=PANEL, epilog="Example: tidemark group hand-over b")(hand_over)
 
 
 @app.command("list", epilog="Example: tidemark group list")

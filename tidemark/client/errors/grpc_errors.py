@@ -12,9 +12,9 @@ from tidemark.errors import DeadlineExceededError, Fact, StoreError, WriterUnrea
 from tidemark.status import BY_REASON, DOMAIN, status_of
 
 RETRYABLE_CODES = frozenset({"UNAVAILABLE", "RESOURCE_EXHAUSTED"})
-RETRYABLE_REASONS = frozenset(
-    {"FLUSH_FAILED"}
-)  # the writer exits; after recovery it answers a repeat with the real outcome
+RETRYABLE_REASONS = frozenset(  # the writer has ended; the next one answers a repeat with the real outcome
+    {"FLUSH_FAILED", "STALE_EPOCH"}
+)
 FINAL_CODES = frozenset(  # codes with which a new stream would fail, too
     {
         grpc.StatusCode.INVALID_ARGUMENT,

@@ -22,6 +22,8 @@ from tidemark.format.primitives import MAX_INNER_BATCH_COUNT
 BATCH_BYTES = 1 << 20
 _Sent = tuple[I64Array, Future[SendResult]]  # rows of one batch and its answer
 
+_DOUBTS = (SendStatus.FLUSH_SLAVE_TIMEOUT, SendStatus.FLUSH_DISK_TIMEOUT, SendStatus.SLAVE_NOT_AVAILABLE)
+
 
 class BatchSender(Protocol):
     """The part of a `Producer` that a table needs."""
@@ -58,9 +60,9 @@ class TableResult:
 
     @property
     def status(self) -> SendStatus:
-        """Return PUT_OK only if all batches have it."""
+        """Return PUT_OK only if all batches have it, otherwise the status of the greatest doubt."""
         statuses = {result.status for result in self.results}
-        return SendStatus.FLUSH_DISK_TIMEOUT if SendStatus.FLUSH_DISK_TIMEOUT in statuses else SendStatus.PUT_OK
+        return next((status for status in _DOUBTS if status in statuses), SendStatus.PUT_OK)
 
     @property
     def end_physical_offset(self) -> int:

@@ -33,7 +33,8 @@ _OWN_NAMES = frozenset(
         "identity",
         "promised",
         "epochs",
-    }  # the last three: of replication
+        "group.json",
+    }  # the last four: of replication
 )
 
 Version = tuple[int, ...]

@@ -1,5 +1,7 @@
 """Consumer offsets in `config/consumerOffset.json`, in RocketMQ's format. One process owns them; others read the file.
 
+In a replication group the owner is beside the writer, which copies the file to the other members.
+
 A commit is answered when it is durable. One thread writes: all commits that arrive during one write go into the next
 one together, so that a commit needs no fsync of its own.
 """
@@ -24,11 +26,13 @@ import structlog
 from tidemark.errors import (
     DiskFailedError,
     DiskFullError,
+    NotLeaderError,
     OffsetsFullError,
     StoreClosedError,
     StoreError,
     StoreLockedError,
 )
+from tidemark.replication.member_role import MemberRole
 from tidemark.store.lock import FolderLock
 from tidemark.store.originals.consumer_offsets import SEPARATOR, OffsetTable, load_consumer_offsets
 from tidemark.store.originals.originals import RepairOutcome, querys_originals, repair
@@ -116,6 +120,10 @@ class ConsumerOffsets:
         self._counter = 0
         self._stopped = False
         self._thread: threading.Thread | None = None
+        self._role = MemberRole(paths.replication)
+        self._epoch = 0  # in which this process became the owner
+        self._releasing = threading.Lock()
+        self._is_released = False
         with contextlib.suppress(DiskFullError):  # offsets can still be read, and the next commit reports it
             self._own()
 
@@ -124,10 +132,14 @@ class ConsumerOffsets:
     @property
     def is_owner(self) -> bool:
         """True if this process writes the offsets."""
-        return self._thread is not None
+        return self._thread is not None and self._role.written_epoch() == self._epoch
 
     def _own(self) -> None:
-        """Take the lock if it is free, and then load the file."""
+        """Take the lock if it is free, and then load the file; not on a replica."""
+        epoch = self._role.written_epoch()
+        if epoch is None:
+            return
+        self._epoch = epoch
         try:
             self._storage.make_folder(self._paths.query)
             lock = self._lock or FolderLock(self._paths.query / "lock")
@@ -157,17 +169,47 @@ class ConsumerOffsets:
                 log.warning("original_restored", path=str(done.path), cause=done.cause)
 
     def require_owner(self) -> None:
-        """Become the owner unless another process is; raise StoreLockedError in that case."""
+        """Become the owner unless another process is.
+
+        Raises:
+            StoreLockedError: another process is.
+            NotLeaderError: this member is a replica.
+        """
+        self._release_if_outdated()
         with self._changed:
             if self._stopped:
                 raise StoreClosedError("the service is stopping")
             if not self.is_owner:
                 self._own()
         if not self.is_owner:
+            if self._role.written_epoch() is None:
+                raise NotLeaderError(
+                    "this member is a replica: the offsets of groups belong to the query service of the group's writer",
+                    writer="",
+                )
             raise StoreLockedError(
                 f"another process owns the consumer offsets of this store, or {self._paths.query} cannot be written",
                 path=str(self._paths.query),
             )
+
+    def _release_if_outdated(self) -> None:
+        """Stop to write, and forget all offsets, if the member has had another role since."""
+        with self._releasing:
+            if self._thread is None or self.is_owner:
+                return
+            with self._changed:
+                self._is_released = True
+                self._changed.notify()
+            self._release()
+            self._is_released = False
+
+    def _release(self) -> None:
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+        if self._lock is not None:
+            self._lock.release()
+            self._lock = None
 
     # -- reading --------------------------------------------------------------------------------------------------
 
@@ -229,7 +271,7 @@ class ConsumerOffsets:
     def _write_all(self) -> None:
         while True:
             with self._changed:
-                while not self._pending and not self._stopped:
+                while not (self._pending or self._stopped or self._is_released):
                     self._changed.wait()
                 pending, self._pending = self._pending, []
             if not pending:
@@ -305,9 +347,4 @@ class ConsumerOffsets:
         with self._changed:
             self._stopped = True
             self._changed.notify()
-        if self._thread is not None:
-            self._thread.join()
-            self._thread = None
-        if self._lock is not None:
-            self._lock.release()
-            self._lock = None
+        self._release()

@@ -98,7 +98,11 @@ def _take_bodies(body: AppendBody, raw: bytes) -> None:
     dependencies=[Depends(no_arguments)],
     openapi_extra=described_body(AppendBody),
     responses={
-        202: {"model": AppendAnswer, "description": "Stored; the flush is not confirmed yet (FLUSH_DISK_TIMEOUT)"},
+        202: {
+            "model": AppendAnswer,
+            "description": "Stored, but not confirmed yet: by the disk (FLUSH_DISK_TIMEOUT), or by the replicas "
+            "(FLUSH_SLAVE_TIMEOUT)",
+        },
         **dict.fromkeys((403, 404, 409, 412, 413, 422, 429, 503, 504, 507), _PROBLEM),
     },
 )

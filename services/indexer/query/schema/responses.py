@@ -285,7 +285,7 @@ class AppendAnswer(BaseModel):
 
     store: str
     topic: str
-    status: Literal["PUT_OK", "FLUSH_DISK_TIMEOUT"]
+    status: Literal["PUT_OK", "FLUSH_DISK_TIMEOUT", "FLUSH_SLAVE_TIMEOUT", "SLAVE_NOT_AVAILABLE"]
     queue_id: int
     queue_offset: int
     message_count: int

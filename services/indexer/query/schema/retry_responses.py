@@ -12,7 +12,7 @@ class SentBackAnswer(BaseModel):
 
     topic: str = Field(description="%RETRY%group, or %DLQ%group")
     dead_letter: bool = Field(description="true in %DLQ%group: the group does not get the message again")
-    status: str = Field(description="PUT_OK; FLUSH_DISK_TIMEOUT: stored, and its flush is not confirmed yet")
+    status: str = Field(description="as of an append")
     physical_offset: int
     offset_msg_id: str
     duplicate: bool = Field(description="true if an earlier request has stored this copy")

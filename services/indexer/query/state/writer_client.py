@@ -18,7 +18,8 @@ from ..schema.request_bodies import AppendBody, TopicBody
 if TYPE_CHECKING:
     import grpc.aio
 
-_PUT_OK = 1
+_STATUSES = {1: "PUT_OK", 2: "FLUSH_DISK_TIMEOUT", 3: "FLUSH_SLAVE_TIMEOUT", 4: "SLAVE_NOT_AVAILABLE"}
+_COMMITTED = (1, 4)
 _RECEIVE_LIMIT_BYTES = 64 << 20
 
 
@@ -54,7 +55,7 @@ class WriterForward:
 
         request = _request(topic, body, request_id)
         answer = await self._call(CommitLogServiceStub, "AppendBatch", request, authorization)
-        return answer.status == _PUT_OK, _answer(answer)
+        return answer.status in _COMMITTED, _answer(answer)
 
     async def send_back(
         self,
@@ -219,7 +220,7 @@ def _answer(answer: Any) -> dict[str, Any]:
     offsets = [int.from_bytes(raw[i : i + 8], "big") for i in range(0, len(raw), 8)]
     ids = [encode_offset_message_id(answer.store_host, offset) for offset in offsets]
     return {
-        "status": "PUT_OK" if answer.status == _PUT_OK else "FLUSH_DISK_TIMEOUT",
+        "status": _STATUSES[answer.status],
         "queue_id": answer.queue_id,
         "queue_offset": answer.queue_offset,
         "message_count": answer.message_count,

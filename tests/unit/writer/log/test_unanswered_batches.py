@@ -65,7 +65,7 @@ def test_only_a_written_batch_is_answered_at_its_timeout(is_written: bool) -> No
         outstanding = UnansweredBatches(limit_bytes=1 << 20, retry_after_ms=50, timeout_s=0.01)
         outstanding.add(batch)
         await asyncio.sleep(0.3)
-        assert (answers, batch.late) == (([batch], True) if is_written else ([], False))
+        assert (answers, batch.is_late) == (([batch], True) if is_written else ([], False))
         assert outstanding.bytes == batch.size, "its bytes are in flight until its flush"
         outstanding.complete([batch])
         assert (answers, outstanding.bytes) == ([batch], 0)
@@ -84,7 +84,7 @@ def test_a_batch_that_is_written_after_its_timeout_is_answered_late() -> None:
         assert not answered.is_set()
         batch.written_ns = 1
         await asyncio.wait_for(answered.wait(), 30)
-        assert batch.late
+        assert batch.is_late
         outstanding.close()
 
     on_a_loop(test)

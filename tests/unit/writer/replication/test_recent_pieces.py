@@ -4,6 +4,7 @@ import pytest
 
 from services.writer.replication.piece import Piece
 from services.writer.replication.recent_pieces import RecentPieces
+from tidemark.store.batch_journal import BatchRange
 
 SIZE = 100
 
@@ -72,8 +73,21 @@ def test_a_blank_record_is_a_part_of_its_piece() -> None:
     pieces.add(piece(0, blank=924))
     pieces.add(piece(1_024))
     assert starts(pieces, 0) == [0, 1_024]
-    assert starts(pieces, SIZE) is None
+    assert starts(pieces, SIZE) == [SIZE, 1_024], "the blank record alone"
+    assert starts(pieces, SIZE + 1) is None
     assert pieces.next_start(SIZE) == 1_024
+
+
+def test_a_replica_that_kept_some_batches_of_a_piece_gets_the_others() -> None:
+    """As after a kill within the write of the piece."""
+    batches = tuple(BatchRange(start, start + 10, start) for start in (0, 10, 20))
+    pieces = RecentPieces(0, most_bytes=1 << 20)
+    pieces.add(Piece(0, bytes(range(30)), batches))
+    found = pieces.following(10, most_bytes=1)
+    assert found is not None
+    ((start, data, rest, *_),) = found
+    assert (start, bytes(data), rest) == (10, bytes(range(10, 30)), batches[1:])
+    assert starts(pieces, 15) is None, "within a batch"
 
 
 def test_each_addition_is_reported() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from google.rpc import error_details_pb2, status_pb2
 
-from services.writer.batch.batch import Appended, Batch, Delay
+from services.writer.batch.batch import Appended, Batch, Delay, PutStatus
 from services.writer.submission.answers import response_of, rpc_status_of
 from tests.builders import STORE_HOST, STORE_MS
 from tests.unit.writer.batches import batch_of
@@ -46,7 +46,7 @@ def test_a_response_has_the_offsets_of_the_batch() -> None:
 
 def test_a_late_flush_is_answered_with_flush_disk_timeout() -> None:
     batch = appended()
-    batch.late = True
+    batch.status = PutStatus.FLUSH_DISK_TIMEOUT
     assert response(batch).status == PUT_STATUS_FLUSH_DISK_TIMEOUT
 
 

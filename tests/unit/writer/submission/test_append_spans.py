@@ -11,7 +11,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import SpanKind, format_span_id, format_trace_id
 from structlog.contextvars import get_contextvars
 
-from services.writer.batch.batch import Appended, Batch
+from services.writer.batch.batch import Appended, Batch, PutStatus
 from services.writer.submission.append_spans import AppendSpan, AppendSpans
 from tests.builders import STORE_MS
 from tests.unit.writer.batches import batch_of
@@ -53,7 +53,9 @@ def answered(*, late: bool = False, error: StoreError | None = None) -> Batch:
     batch = batch_of(b"a", b"b", queue_id=1)
     batch.appended = Appended(1, 7, 2, 100, 300, STORE_MS, bytes(16))
     batch.written_ns = time.time_ns()
-    batch.late, batch.error = late, error
+    batch.error = error
+    if late:
+        batch.status = PutStatus.FLUSH_DISK_TIMEOUT
     return batch
 
 

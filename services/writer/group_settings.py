@@ -1,0 +1,97 @@
+"""Settings of a member of a replication group."""
+
+from __future__ import annotations
+
+import enum
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from pydantic import Field
+from pydantic_settings import BaseSettings
+
+from tidemark.tls.credentials import Credentials
+from tidemark.tls.settings import PemFile
+
+_MEMBER = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_EXAMPLE = "a=10.0.0.1:8081,b=10.0.0.2:8081"
+
+
+class ReplicationMode(enum.StrEnum):
+    """When an append is committed."""
+
+    OFF = "off"
+    ASYNC = "async"
+    SYNC = "sync"
+
+
+class GroupSettings(BaseSettings):
+    """The part of the writer's settings that concerns replication."""
+
+    replication: ReplicationMode = Field(
+        ReplicationMode.OFF,
+        description="sync: an append is answered once all replicas in sync have it on disk; async: replicas follow",
+    )
+    member: str = Field("", description="name of this member of the group")
+    group_members: str = Field(
+        "", description=f"names and writer addresses of all members of the group, for example {_EXAMPLE}"
+    )
+    min_in_sync: int = Field(
+        2, ge=1, le=16, description="sync: members, with the writer, that must have an append; else it is refused"
+    )
+    replica_timeout_ms: int = Field(
+        3_000, ge=10, le=600_000, description="sync: slower appends are answered with FLUSH_SLAVE_TIMEOUT"
+    )
+    replica_lag_ms: int = Field(
+        10_000, ge=100, le=600_000, description="sync: a replica that is behind for this long is no longer waited for"
+    )
+    replica_buffer_bytes: int = Field(
+        64 << 20, ge=1 << 20, le=16 << 30, description="newest bytes of the log that the writer keeps for replicas"
+    )
+
+    tls_ca: PemFile = Field(
+        None, description="CAs of the certificates of other services, PEM; unset: no TLS to them, unless tls://"
+    )
+    token_file: PemFile = Field(
+        None, description="token for calls to other services, unless a request brings one of its own"
+    )
+
+    @property
+    def is_replicated(self) -> bool:
+        """Return True for a member of a group."""
+        return self.replication is not ReplicationMode.OFF
+
+    @property
+    def members(self) -> Mapping[str, str]:
+        """The writer addresses of all members, by name. Raises ValueError."""
+        found: dict[str, str] = {}
+        for entry in filter(None, (one.strip() for one in self.group_members.split(","))):
+            name, separator, address = entry.partition("=")
+            if not separator or _MEMBER.fullmatch(name) is None or name in found:
+                raise ValueError(
+                    f"group_members has the entry {entry!r}: expected name=host:port for each member, as in {_EXAMPLE}"
+                )
+            if not address.removeprefix("tls://").rpartition(":")[2].isdecimal():
+                raise ValueError(f"group_members has the address {address!r}: expected host:port")
+            found[name] = address
+        return found
+
+    def member_credentials(self, cert: Path | None, key: Path | None) -> Credentials:
+        """Return the credentials for calls to other members. cert, key: of this member, which it shows as a client."""
+        return Credentials(ca=self.tls_ca, cert=cert, key=key, token_file=self.token_file)
+
+    def check_group(self, *, is_flush_async: bool) -> None:
+        """Raise ValueError for settings that contradict each other."""
+        if not self.is_replicated:
+            return
+        members = self.members
+        if self.member not in members:
+            raise ValueError(
+                f"member is {self.member!r}, and must be a name of group_members ({', '.join(members) or 'none'})"
+            )
+        if self.replication is ReplicationMode.SYNC and is_flush_async:
+            raise ValueError("replication=sync requires flush_mode=sync, because replicas acknowledge what they synced")
+        if self.replication is ReplicationMode.SYNC and self.min_in_sync > len(members):
+            raise ValueError(
+                f"min_in_sync is {self.min_in_sync}, but group_members has {len(members)}: all appends would be refused"
+            )

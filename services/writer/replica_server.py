@@ -1,0 +1,135 @@
+"""ReplicaServer: the process while its member follows another one."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+
+import structlog
+
+from tidemark.access.guard import Guard
+from tidemark.errors import StoreError
+from tidemark.replication.group_store import ManualGroupStore
+from tidemark.replication.member import Member
+from tidemark.replication.member_files import MemberFiles
+from tidemark.tls.reloading import Reloading
+from tidemark.v1 import commit_log_pb2_grpc, replication_pb2_grpc, topics_pb2_grpc
+
+from .config import WriterSettings
+from .log.open_store import OpenStore, release_store
+from .log.queue_offsets import Snapshot, save_snapshot
+from .replication.promotion import Promotion
+from .replication.replica import Replica
+from .replication.replica_disk import ReplicaDisk
+from .rpc.member_channel import describe, open_stream
+from .rpc.member_server import COMMIT_LOG, REPLICATION, TOPICS, GrpcServer
+from .rpc.not_leader_interceptor import NotLeaderInterceptor
+from .rpc.replication_service import ReplicaReplicationService
+
+log = structlog.get_logger()
+
+_Appends, _Topics = commit_log_pb2_grpc.CommitLogServiceServicer, topics_pb2_grpc.TopicServiceServicer
+
+
+class ReplicaServer:
+    """The gRPC server of a replica with its open store, which it closes at the end. Create it on the event loop.
+
+    Raises RuntimeError if the address cannot be bound.
+
+    stopping: set it to end `run`
+    """
+
+    def __init__(
+        self,
+        settings: WriterSettings,
+        store: OpenStore,
+        files: MemberFiles,
+        member: Member,
+        tls: Reloading | None,
+        guard: Guard,
+        stopping: asyncio.Event,
+    ) -> None:
+        self._settings = settings
+        self._store = store
+        self._stopping = stopping
+        self._group_store = ManualGroupStore(files)
+        credentials = settings.member_credentials(settings.tls_cert, settings.tls_key)
+        self._disk = ReplicaDisk(store, files, member)
+        self._replica = Replica(
+            settings, self._disk, store.segments.size, self._group, partial(open_stream, credentials=credentials)
+        )
+        self._promotion = Promotion(
+            settings, member.identity, self._group_store, partial(describe, credentials=credentials)
+        )
+        service = ReplicaReplicationService(settings, self._replica, self._disk, self._group_store.read, self._promote)
+        names = (COMMIT_LOG, TOPICS, REPLICATION)
+        refusing = NotLeaderInterceptor((COMMIT_LOG, TOPICS), service.refuse)
+        self._grpc = GrpcServer(settings, tls, guard, names, (refusing,))
+        self.port = self._grpc.port
+        self._add_services(service)
+
+    def _add_services(self, service: ReplicaReplicationService) -> None:
+        server = self._grpc.server
+        appends, topics = _Appends(), _Topics()  # type: ignore[abstract]  # their methods are never called
+        commit_log_pb2_grpc.add_CommitLogServiceServicer_to_server(  # type: ignore[no-untyped-call, unused-ignore]
+            appends, server
+        )
+        topics_pb2_grpc.add_TopicServiceServicer_to_server(  # type: ignore[no-untyped-call, unused-ignore]
+            topics, server
+        )
+        replication_pb2_grpc.add_ReplicationServiceServicer_to_server(  # type: ignore[no-untyped-call, unused-ignore]
+            service, server
+        )
+        self._grpc.add_health()
+
+    def _group(self) -> str:
+        state = self._group_store.read()
+        return "" if state is None else state.group
+
+    async def _promote(self, stopped_writer: str, unclean: bool) -> int:
+        state = await self._promotion.state(stopped_writer, unclean=unclean)
+        await self._stop_following()
+        await asyncio.to_thread(self._promotion.take, state)
+        self._stopping.set()
+        return state.epoch
+
+    async def run(self) -> StoreError | None:
+        """Serve until `stopping` is set, or this member becomes the writer. Return the error that ended the copy."""
+        recovered = self._store.recovered
+        snapshot = Snapshot(recovered.end, recovered.store_timestamp, recovered.offsets, recovered.record_starts)
+        save_snapshot(self._store.snapshot_path, snapshot, self._store.storage)  # the next start reads from there
+        await self._grpc.report(("", REPLICATION))
+        await self._grpc.server.start()
+        log.info("replica_started", address=self._grpc.address, port=self.port, end=recovered.end)
+        self._following = asyncio.create_task(self._replica.run())
+        stopped = asyncio.create_task(self._stopping.wait())
+        await asyncio.wait((self._following, stopped), return_when=asyncio.FIRST_COMPLETED)
+        failure = await self._outcome()
+        stopped.cancel()
+        await self._grpc.report(())
+        await self._grpc.server.stop(self._settings.shutdown_grace_ms / 1000)
+        await self._replica.close()
+        release_store(self._store)
+        log.info("replica_stopped", end=self._disk.member.end, committed_offset=self._disk.member.confirm)
+        return failure
+
+    async def _outcome(self) -> StoreError | None:
+        """Return the error with which the copy ended; None if it was stopped, or this member takes over."""
+        if not self._following.done():
+            await self._stop_following()
+            return None
+        if self._following.cancelled():
+            return None
+        failure = self._following.exception()
+        if failure is None:
+            state = self._group_store.read()
+            assert state is not None, "the writer has sent the state in which it names this member"
+            await asyncio.to_thread(self._promotion.take, self._promotion.elected(state))
+            return None
+        if not isinstance(failure, StoreError):
+            raise failure
+        return failure
+
+    async def _stop_following(self) -> None:
+        self._following.cancel()
+        await asyncio.wait((self._following,))

@@ -1,0 +1,213 @@
+"""Replica: follows the writer of the group, and copies its log."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Protocol
+
+import structlog
+
+from tidemark.errors import (
+    DeadlineExceededError,
+    FlushFailedError,
+    NotLeaderError,
+    ReplicaDivergedError,
+    StoreContradictionError,
+    StoreError,
+    UnavailableError,
+)
+
+from ..config import WriterSettings
+from .messages import HEARTBEAT_S, SILENCE_S, Acknowledged, Config, Hello, TakeOver, Told, Welcome
+from .piece import Piece
+from .replica_disk import Applied, ReplicaDisk
+
+log = structlog.get_logger()
+
+_PAUSE_S = 0.2  # after a round in which no member was the writer
+_MOST_WAITING_BYTES = 64 << 20  # received and not yet written; beyond, the stream is not read
+_FINAL = (FlushFailedError, ReplicaDivergedError, StoreContradictionError)  # a further try cannot help
+
+
+class WriterLink(Protocol):
+    """A stream to a member that may be the writer. All methods raise StoreError."""
+
+    async def send(self, message: Hello | int | Acknowledged, /) -> None:
+        """Send a message; a number is the physical offset to start from."""
+
+    async def receive(self) -> Told:
+        """Return the next message."""
+
+
+Connect = Callable[[str], AbstractAsyncContextManager[WriterLink]]
+
+
+class Replica:
+    """A member that copies the writer's log. Lives on the event loop; its disk work runs in one thread.
+
+    group    returns the name of the group that this member belongs to; "" if it has none yet
+    connect  opens a stream to the member at an address
+    """
+
+    def __init__(
+        self, settings: WriterSettings, disk: ReplicaDisk, segment_size: int, group: Callable[[], str], connect: Connect
+    ) -> None:
+        self.writer = ""  # address of the member that was last followed
+        self.epoch = disk.member.promised
+        self.applied = Applied(disk.acknowledged, disk.member.confirm)
+        self.end = disk.member.end
+        self._settings = settings
+        self._disk = disk
+        self._segment_size = segment_size
+        self._group = group
+        self._connect = connect
+        self._thread = ThreadPoolExecutor(1, "replica-disk")
+        self._others = [address for name, address in settings.members.items() if name != settings.member]
+        self._received: list[Piece | Config] = []
+        self._waiting_bytes = 0
+        self._committed = 0
+        self._changed = asyncio.Event()
+        self._has_room = asyncio.Event()
+        self._is_written = asyncio.Event()
+        self._takes_over = False
+        self._told = ""
+
+    async def run(self) -> None:
+        """Follow the writer until it hands its role to this member.
+
+        Raises:
+            ReplicaDivergedError, StoreContradictionError: this member cannot follow the writer.
+            FlushFailedError: the disk fails.
+        """
+        addresses = self._others
+        while not self._takes_over:
+            hint = ""
+            for address in addresses:
+                hint = await self._try(address)
+                if hint or self._takes_over:
+                    break
+            addresses = [hint] if hint and addresses is self._others else self._others
+            if not hint and not self._takes_over:
+                await asyncio.sleep(_PAUSE_S)
+
+    async def _try(self, address: str) -> str:
+        """Follow the member at *address*, if it is the writer; otherwise return the address that it names, or ""."""
+        try:
+            await self._follow(address)
+        except _FINAL:
+            raise
+        except StoreError as error:
+            told = f"{address}: {error.message}"
+            if told != self._told:  # the same reason is logged once
+                self._told = told
+                log.info("writer_not_followed", address=address, reason=error.message)
+            return str(error.facts.get("writer") or "") if isinstance(error, NotLeaderError) else ""
+        return ""
+
+    async def _follow(self, address: str) -> None:
+        """Follow the member at *address* until its stream ends. Raises StoreError."""
+        async with self._connect(address) as link:
+            member = self._disk.member
+            await link.send(
+                Hello(
+                    self._group(),
+                    self._settings.member,
+                    member.identity,
+                    member.promised,
+                    member.end,
+                    member.confirm,
+                    self._segment_size,
+                )
+            )
+            told = await self._next(link)
+            if not isinstance(told.message, Welcome):
+                raise UnavailableError(f"{address} sent {type(told.message).__name__} instead of a welcome")
+            start = await self._in_thread(self._disk.follow, told.message, told.end)
+            self.writer, self.epoch = address, told.message.epoch
+            log.info("writer_followed", address=address, epoch=self.epoch, start=start, end=told.end)
+            await link.send(start)
+            self._received, self._waiting_bytes, self._committed = [], 0, told.committed
+            self._has_room.set()
+            self._is_written.set()
+            await _until_first_ends(self._read(link), self._write(link), self._report(link))
+
+    async def _next(self, link: WriterLink) -> Told:
+        try:
+            return await asyncio.wait_for(link.receive(), SILENCE_S)
+        except TimeoutError:
+            raise DeadlineExceededError(f"the writer has been silent for {SILENCE_S:g} s") from None
+
+    async def _read(self, link: WriterLink) -> None:
+        while True:
+            told = await self._next(link)
+            self._committed, self.end = told.committed, told.end
+            if isinstance(told.message, TakeOver):
+                await self._is_written.wait()
+                self._takes_over = True
+                return
+            if isinstance(told.message, Piece | Config):
+                self._is_written.clear()
+                self._received.append(told.message)
+                self._waiting_bytes += _size(told.message)
+                if self._waiting_bytes > _MOST_WAITING_BYTES:
+                    self._has_room.clear()
+            self._changed.set()
+            await self._has_room.wait()
+
+    async def _until_all_is_written(self) -> None:
+        await self._is_written.wait()
+
+    async def _write(self, link: WriterLink) -> None:
+        while True:
+            await self._changed.wait()
+            self._changed.clear()
+            received, self._received = self._received, []
+            self.applied = await self._in_thread(self._disk.apply, received, self._committed)
+            self._waiting_bytes -= sum(map(_size, received))
+            self._has_room.set()
+            if not self._received:
+                self._is_written.set()
+            if received:
+                await link.send(self.applied.acknowledged)
+
+    async def _report(self, link: WriterLink) -> None:
+        """Tell the writer that this member lives, and make the confirm offset durable."""
+        told_at = time.monotonic()
+        while True:
+            await asyncio.sleep(self._settings.confirm_interval_ms / 1000)
+            await self._in_thread(self._disk.make_confirm_durable)
+            if time.monotonic() - told_at >= HEARTBEAT_S:
+                told_at = time.monotonic()
+                await link.send(self.applied.acknowledged)
+
+    async def _in_thread(self, call: Callable[..., Any], *arguments: Any) -> Any:
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._thread, call, *arguments)
+        except OSError as error:
+            raise UnavailableError(f"a file cannot be written: {error}") from error
+
+    async def close(self) -> None:
+        """Sync and close the files, after `run` has ended or was cancelled."""
+        await self._in_thread(self._disk.close)
+        self._thread.shutdown()
+
+
+def _size(received: Piece | Config) -> int:
+    return len(received.data if isinstance(received, Piece) else received.content)
+
+
+async def _until_first_ends(*works: Coroutine[Any, Any, None]) -> None:
+    """Run *works* until the first of them ends, cancel the others, and raise its exception."""
+    tasks = [asyncio.ensure_future(work) for work in works]
+    try:
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+    for task in done:
+        task.result()

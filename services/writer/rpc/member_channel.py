@@ -1,0 +1,97 @@
+"""Calls from one member of a group to another."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from typing import Any
+
+import grpc
+
+from tidemark.client.errors.grpc_errors import error_of_rpc
+from tidemark.client.wire.channel import credentials_of, proxy_option
+from tidemark.errors import WriterUnreachableError
+from tidemark.tls.credentials import Credentials
+from tidemark.v1 import replication_pb2 as pb
+from tidemark.v1.replication_pb2_grpc import ReplicationServiceStub
+
+from ..replication.messages import Acknowledged, Hello, Told
+from .replication_messages import decode_response, encode_request
+
+_CONNECT_MS = 2_000
+_CALL_S = 2.0
+_OPTIONS = (
+    ("grpc.max_receive_message_length", -1),  # a piece is as large as its largest batch
+    ("grpc.max_send_message_length", -1),
+    ("grpc.min_reconnect_backoff_ms", _CONNECT_MS),
+    ("grpc.use_local_subchannel_pool", 1),
+)
+
+
+class _Link:
+    """A stream to a writer: a `WriterLink`."""
+
+    def __init__(self, call: Any) -> None:
+        self._call = call
+
+    async def send(self, message: Hello | int | Acknowledged) -> None:
+        """Send a message of a replica. Raises StoreError."""
+        try:
+            await self._call.write(encode_request(message))
+        except grpc.RpcError as error:
+            raise error_of_rpc(error) from error
+        except asyncio.InvalidStateError:  # its error is read by `receive`
+            raise WriterUnreachableError("the stream has ended") from None
+
+    async def receive(self) -> Told:
+        """Return the writer's next message. Raises StoreError."""
+        try:
+            response = await self._call.read()
+        except grpc.RpcError as error:
+            raise error_of_rpc(error) from error
+        if response is grpc.aio.EOF:
+            raise WriterUnreachableError("the writer has ended the stream")
+        return decode_response(response)
+
+
+@contextlib.asynccontextmanager
+async def open_stream(address: str, credentials: Credentials) -> AsyncIterator[_Link]:
+    """Open a stream to the member at *address*, host:port or tls://host:port."""
+    async with _channel(address, credentials) as channel:
+        call = ReplicationServiceStub(channel).Replicate(metadata=_metadata(credentials))
+        try:
+            yield _Link(call)
+        finally:
+            call.cancel()
+
+
+async def describe(address: str, credentials: Credentials) -> pb.DescribeGroupResponse:
+    """Return what the member at *address* knows of its group. Raises StoreError."""
+    async with _channel(address, credentials) as channel:
+        try:
+            response: pb.DescribeGroupResponse = await ReplicationServiceStub(channel).DescribeGroup(
+                pb.DescribeGroupRequest(), timeout=_CALL_S, metadata=_metadata(credentials)
+            )
+        except grpc.RpcError as error:
+            raise error_of_rpc(error) from error
+        return response
+
+
+@contextlib.asynccontextmanager
+async def _channel(address: str, credentials: Credentials) -> AsyncIterator[grpc.aio.Channel]:
+    target = credentials.target(address)
+    options = (*_OPTIONS, proxy_option())
+    if target.is_tls:
+        channel = grpc.aio.secure_channel(target.address, credentials_of(credentials), options=options)
+    else:
+        channel = grpc.aio.insecure_channel(target.address, options=options)
+    try:
+        yield channel
+    finally:
+        await channel.close()
+
+
+def _metadata(credentials: Credentials) -> tuple[tuple[str, str], ...]:
+    authorization = credentials.authorization()
+    return () if authorization is None else (("authorization", authorization),)

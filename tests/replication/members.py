@@ -1,0 +1,171 @@
+"""The members of a replication group as processes, each with its own folder."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+from tidemark.client import Producer
+from tidemark.client.wire.group_admin import GroupMember, GroupStatus, ReplicationGroup
+from tidemark.errors import StoreError
+from tidemark.local.local_stack import free_port
+
+LONG_S = 60.0
+SEGMENT_BYTES = 1 << 18
+
+
+def until(condition: Callable[[], object], what: str, timeout_s: float = LONG_S) -> None:
+    """Wait until *condition* holds."""
+    deadline = time.monotonic() + timeout_s
+    while not condition():
+        assert time.monotonic() < deadline, what
+        time.sleep(0.02)
+
+
+class Members:
+    """The processes by the members' names. environment: TIDEMARK_ settings of all members."""
+
+    def __init__(self, root: Path, names: str = "abc", environment: Mapping[str, str] | None = None) -> None:
+        self.root = root
+        self.ports = {name: free_port() for name in names}
+        self.environment = dict(environment or {})
+        self._processes: dict[str, subprocess.Popen[bytes]] = {}
+
+    def address(self, name: str) -> str:
+        return f"127.0.0.1:{self.ports[name]}"
+
+    def folder(self, name: str) -> Path:
+        return self.root / name
+
+    def settings(self, name: str, **more: str) -> dict[str, str]:
+        """Return the environment of a member."""
+        return {
+            **os.environ,
+            "TIDEMARK_STORE_ROOT": str(self.folder(name)),
+            "TIDEMARK_WRITER_LISTEN": self.address(name),
+            "TIDEMARK_WRITER_METRICS_LISTEN": "",
+            "TIDEMARK_WRITER_REMOTING_LISTEN": "",
+            "TIDEMARK_COMMIT_LOG_SEGMENT_SIZE_BYTES": str(SEGMENT_BYTES),
+            "TIDEMARK_MIN_FREE_DISK_BYTES": "0",
+            "TIDEMARK_REPLICATION": "sync",
+            "TIDEMARK_MEMBER": name,
+            "TIDEMARK_GROUP_MEMBERS": ",".join(f"{one}={self.address(one)}" for one in self.ports),
+            **self.environment,
+            **more,
+        }
+
+    def start(self, *names: str, **more: str) -> None:
+        """Start members, by default all, and wait until they answer."""
+        self.launch(*names, **more)
+        for name in names or self.ports:
+            until(lambda name=name: self.described(name), f"member {name} answers")  # type: ignore[misc]
+
+    def launch(self, *names: str, **more: str) -> None:
+        """Start members without a wait. more: settings of theirs alone."""
+        for name in names or self.ports:
+            self.folder(name).mkdir(parents=True, exist_ok=True)
+            with self.log(name).open("ab") as output:
+                self._processes[name] = subprocess.Popen(
+                    [sys.executable, "-m", "services.writer"],
+                    env=self.settings(name, **more),
+                    stdout=output,
+                    stderr=subprocess.STDOUT,
+                )
+
+    def log(self, name: str) -> Path:
+        return self.root / f"{name}.log"
+
+    def signal(self, name: str, number: signal.Signals) -> None:
+        self._processes[name].send_signal(number)
+
+    def kill(self, *names: str) -> None:
+        """End members without a warning."""
+        for name in names:
+            self._processes[name].kill()
+            self._processes.pop(name).wait(LONG_S)
+
+    def stop(self, *names: str) -> None:
+        """Stop members in order, by default all."""
+        wanted = names or tuple(self._processes)
+        for name in wanted:
+            self._processes[name].terminate()
+        for name in wanted:
+            assert self._processes.pop(name).wait(LONG_S) == 0, self.log(name).read_text()[-3_000:]
+
+    def exit_status(self, name: str) -> int:
+        """Wait until a member ends by itself."""
+        return self._processes.pop(name).wait(LONG_S)
+
+    def close(self) -> None:
+        """End all processes."""
+        for process in self._processes.values():
+            process.kill()
+            process.wait(LONG_S)
+
+    # -- what the group knows -----------------------------------------------------------------------------------------
+
+    def group(self, name: str) -> ReplicationGroup:
+        return ReplicationGroup(self.address(name), timeout_s=10)
+
+    def described(self, name: str) -> GroupMember | None:
+        """Return a member's description of itself; None if it does not answer."""
+        try:
+            status = ReplicationGroup(self.address(name), timeout_s=2).status()
+        except StoreError:
+            return None
+        return next(member for member in status.members if member.name == name)
+
+    def status(self, name: str) -> GroupStatus:
+        return ReplicationGroup(self.address(name), timeout_s=1).status()  # members may be paused
+
+    def promote(self, name: str, *, stopped_writer: str = "", unclean: bool = False) -> int:
+        return self.group(name).promote(name, stopped_writer=stopped_writer, unclean=unclean)
+
+    def until_in_sync(self, writer: str, count: int) -> None:
+        """Wait until *count* members are in sync, and have everything."""
+
+        def is_reached() -> bool:
+            try:
+                status = self.status(writer)
+            except StoreError:
+                return False
+            in_sync = [member for member in status.members if member.is_in_sync]
+            ends = {(member.synced_offset, member.committed_offset) for member in in_sync}
+            return status.writer == writer and len(in_sync) == count and len(ends) == 1
+
+        until(is_reached, f"{count} members are in sync")
+
+    def until_level(self, writer: str, *names: str) -> None:
+        """Wait until these members have the writer's log, and know that it is committed."""
+
+        def is_reached() -> bool:
+            described = [self.described(name) for name in (writer, *names)]
+            ends = {(one.end_offset, one.synced_offset, one.committed_offset) if one else None for one in described}
+            return len(ends) == 1 and None not in ends
+
+        until(is_reached, f"{names} are level with {writer}")
+
+    @contextlib.contextmanager
+    def producer(self, name: str, timeout_s: float = LONG_S) -> Iterator[Producer]:
+        with Producer(self.address(name), timeout_s=timeout_s) as made:
+            yield made
+
+    def log_files(self, name: str) -> dict[str, str]:
+        """Return the hashes of a member's CommitLog files, without those that were only prepared."""
+        return hashes(self.folder(name) / "commitlog")
+
+
+def hashes(folder: Path) -> dict[str, str]:
+    """Return the hash of each file below *folder* that has other bytes than zeros."""
+    found = {}
+    for path in sorted(folder.rglob("*")):
+        if path.is_file() and (data := path.read_bytes()).count(0) != len(data):
+            found[str(path.relative_to(folder))] = hashlib.sha256(data).hexdigest()
+    return found

@@ -1,0 +1,152 @@
+"""ReplicationGroup: the members of a replication group, and the orders of its operator."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from tidemark.client.wire.channel import default_address, open_channel
+from tidemark.client.wire.unary_call import call_writer
+from tidemark.errors import ArgumentIllegalError, StoreError
+from tidemark.tls.credentials import Credentials
+from tidemark.v1 import replication_pb2 as pb
+from tidemark.v1.replication_pb2_grpc import ReplicationServiceStub
+
+_WRITER = pb.DescribeGroupResponse.ROLE_WRITER
+
+
+@dataclass(frozen=True, slots=True)
+class GroupMember:
+    """One member, as it describes itself and as the writer sees it.
+
+    role           "writer", "replica", or "unreachable"
+    is_in_sync     the writer waits for it
+    lag_bytes      bytes of the writer's log that it has not synced; None if the writer or the member is unknown
+    lag_s          for how long it has been behind; None as above
+    epoch          the greatest that it has promised
+    fault          why it cannot be asked; "" if it answers
+    """
+
+    name: str
+    address: str
+    role: str
+    is_in_sync: bool
+    end_offset: int | None
+    synced_offset: int | None
+    committed_offset: int | None
+    lag_bytes: int | None
+    lag_s: float | None
+    epoch: int | None
+    fault: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupStatus:
+    """The group at one moment. writer: name; None if no member that answers is the writer."""
+
+    store_name: str
+    mode: str
+    group: str
+    epoch: int
+    writer: str | None
+    min_in_sync: int
+    members: tuple[GroupMember, ...]
+
+    @property
+    def in_sync(self) -> int:
+        """Number of members in sync."""
+        return sum(member.is_in_sync for member in self.members)
+
+
+class ReplicationGroup:
+    """The group of one member. Every method raises the StoreError of that member's reason, or WriterUnreachableError.
+
+    address      of any member's writer service; default: TIDEMARK_WRITER_ADDRESS, then 127.0.0.1:8081
+    credentials  see `Credentials`; default: from the environment
+    """
+
+    def __init__(
+        self, address: str | None = None, *, timeout_s: float = 10.0, credentials: Credentials | None = None
+    ) -> None:
+        self._address = address or default_address()
+        self._credentials = credentials or Credentials.from_environment()
+        self._timeout_s = timeout_s
+
+    def status(self) -> GroupStatus:
+        """Ask all members of the group."""
+        asked = self._call(self._address, "DescribeGroup", pb.DescribeGroupRequest())
+        answers: dict[str, Any] = {}
+        for member in asked.members:
+            if member.name == asked.member:
+                answers[member.name] = asked
+                continue
+            try:
+                answers[member.name] = self._call(member.address, "DescribeGroup", pb.DescribeGroupRequest())
+            except StoreError as error:
+                answers[member.name] = error
+        found = [answer for answer in answers.values() if not isinstance(answer, StoreError)]
+        newest = max(found, key=lambda answer: (answer.epoch, answer.role == _WRITER, answer.revision))
+        is_writer_known = newest.role == _WRITER
+        return GroupStatus(
+            newest.store_name,
+            newest.mode,
+            newest.group,
+            newest.epoch,
+            newest.member if is_writer_known else None,
+            newest.min_in_sync,
+            tuple(_member(one, answers[one.name], newest if is_writer_known else None) for one in newest.members),
+        )
+
+    def promote(self, member: str, *, stopped_writer: str = "", unclean: bool = False) -> int:
+        """Make *member* the writer after the old one was stopped; return the new epoch.
+
+        stopped_writer  name of the old writer, as a confirmation
+        unclean         also if *member* may lack committed messages, which are lost then
+        """
+        request = pb.PromoteRequest(stopped_writer=stopped_writer, unclean=unclean)
+        return int(self._call(self._address_of(member), "Promote", request).epoch)
+
+    def hand_over(self, member: str) -> int:
+        """Let the running writer hand its role to *member*; return the epoch that has ended."""
+        status = self.status()
+        if status.writer is None:
+            raise ArgumentIllegalError("no member that answers is the writer: use promote", argument="member")
+        request = pb.HandOverRequest(member=member)
+        return int(self._call(self._address_of(status.writer), "HandOver", request).epoch)
+
+    def _address_of(self, name: str) -> str:
+        asked = self._call(self._address, "DescribeGroup", pb.DescribeGroupRequest())
+        for member in asked.members:
+            if member.name == name:
+                return str(member.address)
+        names = ", ".join(member.name for member in asked.members)
+        raise ArgumentIllegalError(f"the group has no member {name!r}; its members are {names}", argument="member")
+
+    def _call(self, address: str, method: str, request: Any) -> Any:
+        channel = open_channel(address, self._credentials)
+        try:
+            call = getattr(ReplicationServiceStub(channel), method)
+            return call_writer(call, request, address, self._credentials, timeout_s=self._timeout_s)
+        finally:
+            channel.close()
+
+
+def _member(seen: Any, answer: Any, writer: Any) -> GroupMember:
+    """Return a member. seen: what the newest answer says of it; answer: its own; writer: the writer's, or None."""
+    if isinstance(answer, StoreError):
+        return GroupMember(
+            seen.name, seen.address, "unreachable", seen.in_sync, None, None, None, None, None, None, answer.message
+        )
+    has_lag = writer is not None
+    return GroupMember(
+        seen.name,
+        seen.address,
+        "writer" if answer.role == _WRITER else "replica",
+        seen.in_sync,
+        answer.end_offset,
+        answer.synced_offset,
+        answer.committed_offset,
+        max(0, writer.end_offset - answer.synced_offset) if has_lag else None,
+        seen.lag_seconds if has_lag and seen.lag_seconds >= 0 else None,
+        answer.promised_epoch,
+    )
