@@ -56,11 +56,7 @@ class GroupMember:
         """Serve until a stop is asked for; return the failure that ended the process, None after a clean stop."""
         while True:
             store = await asyncio.to_thread(open_store, self._settings, DiskStorage())
-            try:
-                failure = await self._serve(store)
-            except BaseException:
-                release_store(store)
-                raise
+            failure = await self._serve(store)
             if self._stop.is_asked_for or not (failure is None or isinstance(failure, StaleEpochError)):
                 return failure
 
@@ -76,7 +72,8 @@ class GroupMember:
             epochs=files.epochs(),
         )
         state = group_store.read()
-        if state is not None and state.writer == member.identity and not await self._has_successor(state):
+        is_writer = state is not None and state.writer == member.identity and member.promised <= state.epoch
+        if state is not None and is_writer and not await self._has_successor(state):
             return await self._write(store, files, group_store, member, self._begun(state, member, group_store))
         return await self._follow(store, files, member)
 
@@ -113,21 +110,32 @@ class GroupMember:
         state: GroupState,
     ) -> StoreError | None:
         role = GroupRole(member, state, group_store, self._stop.end_role)
-        server = WriterServer(self._settings, store, self._tls, self._guard, self._stop.next_role(), role)
-        files.promise(state.epoch)
-        files.save_epochs(member.epochs)  # before the first byte of the epoch
-        await server.bind_remoting()
+        try:
+            server = WriterServer(self._settings, store, self._tls, self._guard, self._stop.next_role(), role)
+            files.promise(state.epoch)
+            files.save_epochs(member.epochs)  # before the first byte of the epoch
+            await server.bind_remoting()
+        except BaseException:
+            release_store(store)
+            raise
         self._keep(server.port)
         self._registry.register(server.metrics)
         try:
             await server.start()
             log.info("epoch_begun", epoch=state.epoch, start=member.epoch_start, confirm_offset=member.confirm)
-            return await server.run()
+            failure = await server.run()
         finally:
             self._registry.unregister(server.metrics)
+        if isinstance(failure, StaleEpochError):  # so that this member does not write again before it follows
+            files.promise(int(failure.facts.get("newer_epoch") or state.epoch))
+        return failure
 
     async def _follow(self, store: OpenStore, files: MemberFiles, member: Member) -> StoreError | None:
-        server = ReplicaServer(self._settings, store, files, member, self._tls, self._guard, self._stop.next_role())
+        try:
+            server = ReplicaServer(self._settings, store, files, member, self._tls, self._guard, self._stop.next_role())
+        except BaseException:
+            release_store(store)
+            raise
         self._keep(server.port)
         return await server.run()
 

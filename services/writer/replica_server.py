@@ -104,14 +104,15 @@ class ReplicaServer:
         self._following = asyncio.create_task(self._replica.run())
         stopped = asyncio.create_task(self._stopping.wait())
         await asyncio.wait((self._following, stopped), return_when=asyncio.FIRST_COMPLETED)
-        failure = await self._outcome()
-        stopped.cancel()
-        await self._grpc.report(())
-        await self._grpc.server.stop(self._settings.shutdown_grace_ms / 1000)
-        await self._replica.close()
-        release_store(self._store)
-        log.info("replica_stopped", end=self._disk.member.end, committed_offset=self._disk.member.confirm)
-        return failure
+        try:
+            return await self._outcome()
+        finally:
+            stopped.cancel()
+            await self._grpc.report(())
+            await self._grpc.server.stop(self._settings.shutdown_grace_ms / 1000)
+            await self._replica.close()
+            release_store(self._store)
+            log.info("replica_stopped", end=self._disk.member.end, committed_offset=self._disk.member.confirm)
 
     async def _outcome(self) -> StoreError | None:
         """Return the error with which the copy ended; None if it was stopped, or this member takes over."""

@@ -84,6 +84,10 @@ class Member:
         self.end = end
         self.epochs = cut_epochs(self._epochs_to_come, end)
 
+    def take_back(self, begin: int) -> None:
+        """Forget the bytes from *begin* on that `append` added, because they could not be written."""
+        self._cut(begin)
+
     def sync(self, end: int) -> int:
         """Note that the log is synced below *end*; return the end to acknowledge."""
         self.synced = max(self.synced, min(end, self.end))

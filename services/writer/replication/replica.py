@@ -158,9 +158,6 @@ class Replica:
             self._changed.set()
             await self._has_room.wait()
 
-    async def _until_all_is_written(self) -> None:
-        await self._is_written.wait()
-
     async def _write(self, link: WriterLink) -> None:
         while True:
             await self._changed.wait()

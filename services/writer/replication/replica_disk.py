@@ -106,9 +106,13 @@ class ReplicaDisk:
     def _append(self, piece: Piece) -> None:
         epochs = self.member.epochs
         self.member.append(piece.start, piece.end)
-        if self.member.epochs != epochs:  # before the first byte of an epoch
-            self._save_epochs()
-        self._log.append(piece)
+        try:
+            if self.member.epochs != epochs:  # before the first byte of an epoch
+                self._save_epochs()
+            self._log.append(piece)
+        except BaseException:
+            self.member.take_back(piece.start)
+            raise
         self._store_timestamp = max(self._store_timestamp, piece.store_timestamp)
 
     def _write_config(self, config: Config) -> None:

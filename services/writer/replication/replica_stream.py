@@ -6,10 +6,8 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from typing import TYPE_CHECKING
 
-from tidemark.errors import DeadlineExceededError
-
 from .copied_files import FileChanges
-from .messages import HEARTBEAT_S, SILENCE_S, Acknowledged, Config, Hello, TakeOver, Told
+from .messages import HEARTBEAT_S, Acknowledged, Config, Hello, TakeOver, Told
 from .piece import Piece
 from .recent_pieces import RecentPieces
 from .stored_piece import StoredPieces
@@ -57,6 +55,11 @@ class ReplicaStream:
         self._takes_over = False
         self._heard_at = asyncio.get_running_loop().time()
 
+    @property
+    def silent_s(self) -> float:
+        """Seconds since the last message of the replica."""
+        return asyncio.get_running_loop().time() - self._heard_at
+
     def acknowledge(self, acknowledged: Acknowledged) -> None:
         """Note a message of the replica."""
         self._heard_at = asyncio.get_running_loop().time()
@@ -80,12 +83,10 @@ class ReplicaStream:
         """Yield the messages until `end`.
 
         Raises:
-            DeadlineExceededError: the replica is silent.
             CorruptMessageError: the log's files are damaged where the replica needs them.
         """
         while not self.is_ended:
             self.awake.clear()
-            self._require_heard()
             for config in self._configs():
                 yield self._told(config)
             if self._takes_over:
@@ -111,11 +112,6 @@ class ReplicaStream:
         except TimeoutError:
             return False
         return True
-
-    def _require_heard(self) -> None:
-        silent_s = asyncio.get_running_loop().time() - self._heard_at
-        if silent_s > SILENCE_S:
-            raise DeadlineExceededError(f"replica {self.member} has been silent for {silent_s:.1f} s")
 
     def _configs(self) -> list[Config]:
         changes, now = self._changes(), asyncio.get_running_loop().time()

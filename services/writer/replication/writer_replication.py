@@ -35,7 +35,7 @@ from ..log.open_store import OpenStore
 from ..log.replicated_log import Commit
 from .copied_files import FileChanges, copied_files
 from .member_names import folder_of, name_of
-from .messages import Acknowledged, Hello, Welcome
+from .messages import SILENCE_S, Acknowledged, Hello, Welcome
 from .piece import Piece
 from .recent_pieces import RecentPieces
 from .replica_stream import ReplicaStream
@@ -286,6 +286,8 @@ class WriterReplication:
         while True:
             await asyncio.sleep(_LOOK_S)
             self._note_end()
+            for stream in [stream for stream in self.streams.values() if stream.silent_s > SILENCE_S]:
+                self.close_stream(stream)  # also if it cannot be sent to, so that the replica can open another one
             try:
                 await self._change_set()
             except StaleEpochError as error:

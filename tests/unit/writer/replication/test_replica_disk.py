@@ -1,0 +1,148 @@
+"""What a replica does to its files, over a store that it has opened."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import orjson
+import pytest
+
+from services.writer.config import WriterSettings
+from services.writer.group_settings import ReplicationMode
+from services.writer.log.open_store import open_store, release_store
+from services.writer.log.queue_offsets import QueueOffsets, Snapshot, load_snapshot, save_snapshot
+from services.writer.replication.messages import Config, Welcome
+from services.writer.replication.replica_disk import ReplicaDisk
+from tests.unit.writer.log.log_tails import FILE_SIZE, FailingDisk, Tail
+from tests.unit.writer.replication.replicas import pieces_of, written
+from tidemark.errors import DiskFullError, ReplicaDivergedError
+from tidemark.replication.epochs import Epoch
+from tidemark.replication.group_state import GroupState
+from tidemark.replication.member import Member
+from tidemark.replication.member_files import STATE, MemberFiles
+from tidemark.replication.stored_state import encode_state
+from tidemark.store.originals.checked_copy import copy_path
+
+FIRST = Welcome("g", 5, (Epoch(5, 0),))
+
+
+class Opened:
+    """A replica's store, opened as its process does."""
+
+    def __init__(self, root: Path) -> None:
+        self._closed = False
+        self.disk = FailingDisk()
+        settings = WriterSettings(
+            store_root=root,
+            replication=ReplicationMode.SYNC,
+            member="b",
+            group_members="a=h:1,b=h:2",
+            commit_log_segment_size_bytes=FILE_SIZE,
+            min_free_disk_bytes=0,
+        )
+        self.store = open_store(settings, self.disk)
+        self.files = MemberFiles(self.store.paths.replication, self.disk)
+        self.member = Member(
+            f"b.{self.files.identity()}",
+            end=self.store.recovered.end,
+            confirm=self.store.checkpoint.committed_offset,
+            promised=self.files.promised(),
+            epochs=self.files.epochs(),
+        )
+        self.replica = ReplicaDisk(self.store, self.files, self.member)
+
+    def close(self) -> None:
+        """Close the store, unless it is closed."""
+        if not self._closed:
+            self._closed = True
+            self.replica.close()
+            release_store(self.store)
+
+
+@pytest.fixture
+def opened(tmp_path: Path) -> Iterator[Opened]:
+    made = Opened(tmp_path / "replica")
+    yield made
+    made.close()
+
+
+def test_received_pieces_are_synced_and_shown_up_to_the_committed_end(tail: Tail, opened: Opened) -> None:
+    one, other = pieces_of(tail, written(tail, 100, 200))
+    assert opened.replica.follow(FIRST, one.end) == 0
+    applied = opened.replica.apply([one, other], committed=one.end)
+    assert (applied.acknowledged.end, applied.confirm) == (other.end, one.end)
+    assert opened.store.checkpoint.committed_offset == one.end
+    assert opened.replica.apply([], committed=1 << 40).confirm == other.end, "not more than it has"
+
+
+def test_a_restart_shows_no_more_than_before(tail: Tail, opened: Opened, tmp_path: Path) -> None:
+    """What is above the confirm offset may never be committed."""
+    one, other = pieces_of(tail, written(tail, 100, 200))
+    opened.replica.follow(FIRST, one.end)
+    opened.replica.apply([one, other], committed=one.end)
+    opened.close()
+    again = Opened(tmp_path / "replica")
+    assert (again.member.end, again.member.confirm, again.member.epochs) == (other.end, one.end, FIRST.epochs)
+    assert again.member.promised == 5
+    again.close()
+
+
+def test_a_piece_that_cannot_be_written_is_asked_for_again(tail: Tail, opened: Opened) -> None:
+    one, other = pieces_of(tail, written(tail, 100, 200))
+    opened.replica.follow(FIRST, 0)
+    opened.replica.apply([one], committed=0)
+    opened.disk.refuses_data = True
+    with pytest.raises(DiskFullError):
+        opened.replica.apply([other], committed=0)
+    opened.disk.refuses_data = False
+    assert opened.replica.follow(FIRST, other.end) == one.end
+    assert opened.replica.apply([other], committed=other.end).confirm == other.end
+
+
+def test_a_cut_forgets_saved_queue_offsets(tail: Tail, opened: Opened) -> None:
+    """They count records that are gone, and other records may come in their place."""
+    one, other = pieces_of(tail, written(tail, 100, 200))
+    opened.replica.follow(FIRST, 0)
+    opened.replica.apply([one, other], committed=one.end)
+    save_snapshot(opened.store.snapshot_path, Snapshot(other.end, 1, QueueOffsets()), opened.disk)
+    assert opened.replica.follow(Welcome("g", 6, (Epoch(5, 0), Epoch(6, one.end))), one.end) == one.end
+    assert load_snapshot(opened.store.snapshot_path) is None
+    assert opened.member.end == one.end
+
+
+def test_committed_bytes_are_not_cut(tail: Tail, opened: Opened) -> None:
+    (one,) = pieces_of(tail, written(tail, 100))
+    opened.replica.follow(FIRST, 0)
+    opened.replica.apply([one], committed=one.end)
+    with pytest.raises(ReplicaDivergedError):
+        opened.replica.follow(Welcome("g", 6, (Epoch(6, 0),)), 0)
+    assert opened.member.end == one.end
+
+
+def test_an_epoch_is_saved_before_its_first_byte(tail: Tail, opened: Opened) -> None:
+    one, other = pieces_of(tail, written(tail, 100, 200))
+    epochs = (Epoch(5, 0), Epoch(6, one.end))
+    opened.replica.follow(Welcome("g", 6, epochs), other.end)
+    opened.replica.apply([one], committed=0)
+    assert opened.files.epochs() == epochs[:1]
+    opened.replica.apply([other], committed=0)
+    assert opened.files.epochs() == epochs
+
+
+def test_small_files_are_written_with_their_copies(opened: Opened) -> None:
+    content = orjson.dumps({"topicConfigTable": {}, "dataVersion": {"counter": 3}})
+    applied = opened.replica.apply([Config("topics.json", content, 1), Config("unknown", b"x", 2)], committed=0)
+    assert applied.acknowledged.config_number == 2
+    paths = opened.store.paths
+    copy = copy_path(paths.topics)
+    assert paths.topics.read_bytes() == content
+    assert copy is not None
+    assert copy.read_bytes().endswith(content)
+
+
+def test_the_groups_state_does_not_go_back(opened: Opened) -> None:
+    older, newer = (GroupState(revision, 5, "a.0", frozenset(), frozenset(), 2, "g") for revision in (3, 4))
+    for state in (newer, older):
+        opened.replica.apply([Config(STATE, encode_state(state), 1)], committed=0)
+    assert opened.files.state() == newer
