@@ -19,6 +19,7 @@ from benchmarks.rows import (
     pull,
     queues,
     rebuild,
+    replication,
     resident,
     send_single,
     spark,
@@ -30,6 +31,7 @@ from benchmarks.rows import (
 _MODULES = (
     append,
     append_stream,
+    replication,
     send_single,
     accumulated,
     visible,

@@ -236,6 +236,8 @@ class LocalStack:
     def _wait_until_healthy(self, name: str, environment: Mapping[str, str]) -> None:
         if name == WRITER:
             ports = [port for service, port, _ in self._ports() if service == WRITER]
+            if (self._given("TIDEMARK_REPLICATION") or "off") != "off":
+                ports = [self.writer_port]  # a replica does not serve RocketMQ's clients
             self._wait_for(WRITER, lambda: all(map(_listens, ports)))
         elif name == QUERY:
             path = "readyz" if ATTACH in self._wanted else "healthz"

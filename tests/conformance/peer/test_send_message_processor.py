@@ -23,11 +23,12 @@ CODES = {
     "SERVICE_NOT_AVAILABLE": {"UNAVAILABLE", "RESOURCE_EXHAUSTED"},  # 14; a full disk is one of them
     "OS_PAGE_CACHE_BUSY": {"RESOURCE_EXHAUSTED"},  # 2, system busy
     "UNKNOWN_ERROR": {"INTERNAL", "UNAVAILABLE"},  # 1, system error
+    "IN_SYNC_REPLICAS_NOT_ENOUGH": {"UNAVAILABLE"},  # 1, system error
 }
 
 
 def test_sp1_put_statuses_have_their_codes() -> None:
-    """Illegal is the caller's fault, busy and unavailable may be retried; OK and flush timeout are answers."""
+    """Illegal is the caller's fault, busy and unavailable may be retried; OK and the others of a stored batch answer."""
     seen: dict[str, set[str]] = {}
     for status in STATUS.values():
         if status.put_status:
@@ -36,6 +37,8 @@ def test_sp1_put_statuses_have_their_codes() -> None:
     assert {name for name, number in pb.PutStatus.items() if number} == {
         "PUT_STATUS_PUT_OK",
         "PUT_STATUS_FLUSH_DISK_TIMEOUT",
+        "PUT_STATUS_FLUSH_SLAVE_TIMEOUT",
+        "PUT_STATUS_SLAVE_NOT_AVAILABLE",
     }
 
 

@@ -107,5 +107,5 @@ def hand_over(member: _MemberName, writer: WriterAddress = None) -> None:
     """
     from tidemark.client.wire.group_admin import ReplicationGroup
 
-    ReplicationGroup(writer).hand_over(member)
-    say(f"{member} takes over")
+    epoch = ReplicationGroup(writer).hand_over(member)
+    say(f"{member} is the writer of epoch {epoch}")

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
+import time
 from dataclasses import dataclass
 from typing import Any
 
 from tidemark.client.wire.channel import default_address, open_channel
 from tidemark.client.wire.unary_call import call_writer
-from tidemark.errors import ArgumentIllegalError, StoreError
+from tidemark.errors import ArgumentIllegalError, DeadlineExceededError, StoreError
 from tidemark.tls.credentials import Credentials
 from tidemark.v1 import replication_pb2 as pb
 from tidemark.v1.replication_pb2_grpc import ReplicationServiceStub
 
+_POLL_S = 0.05
 _WRITER = pb.DescribeGroupResponse.ROLE_WRITER
 
 
@@ -98,21 +101,35 @@ class ReplicationGroup:
         )
 
     def promote(self, member: str, *, stopped_writer: str = "", unclean: bool = False) -> int:
-        """Make *member* the writer after the old one was stopped; return the new epoch.
+        """Make *member* the writer after the old one was stopped; return its epoch, once it serves.
 
         stopped_writer  name of the old writer, as a confirmation
         unclean         also if *member* may lack committed messages, which are lost then
         """
-        request = pb.PromoteRequest(stopped_writer=stopped_writer, unclean=unclean)
-        return int(self._call(self._address_of(member), "Promote", request).epoch)
+        address = self._address_of(member)
+        self._call(address, "Promote", pb.PromoteRequest(stopped_writer=stopped_writer, unclean=unclean))
+        return self._epoch_of(member, address)
 
     def hand_over(self, member: str) -> int:
-        """Let the running writer hand its role to *member*; return the epoch that has ended."""
+        """Let the running writer hand its role to *member*; return the new epoch, once *member* serves."""
         status = self.status()
         if status.writer is None:
             raise ArgumentIllegalError("no member that answers is the writer: use promote", argument="member")
-        request = pb.HandOverRequest(member=member)
-        return int(self._call(self._address_of(status.writer), "HandOver", request).epoch)
+        addresses = {one.name: one.address for one in status.members}
+        self._call(addresses[status.writer], "HandOver", pb.HandOverRequest(member=member))
+        return self._epoch_of(member, addresses[member])
+
+    def _epoch_of(self, member: str, address: str) -> int:
+        """Wait until *member* is the writer, and return its epoch. Raises DeadlineExceededError."""
+        deadline = time.monotonic() + self._timeout_s
+        while True:
+            with contextlib.suppress(StoreError):  # it restarts its server
+                answer = self._call(address, "DescribeGroup", pb.DescribeGroupRequest())
+                if answer.role == _WRITER:
+                    return int(answer.epoch)
+            if time.monotonic() > deadline:
+                raise DeadlineExceededError(f"member {member} is not the writer yet: ask for the group's status")
+            time.sleep(_POLL_S)
 
     def _address_of(self, name: str) -> str:
         asked = self._call(self._address, "DescribeGroup", pb.DescribeGroupRequest())

@@ -1,0 +1,169 @@
+"""Appends of a group's writer with one and two replicas beside those of a single node, in turn, all on this machine.
+
+Each member syncs each batch, so that two or three members share this machine's disk and processors.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import statistics
+import time
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.benchmark import Benchmark
+from benchmarks.clients import Start, run_clients
+from benchmarks.producers import PRODUCERS, TIMEOUT_S, Load, append, require_stored
+from benchmarks.report import Result, Row
+from benchmarks.stack import environment
+from benchmarks.stores import passing_store
+from tidemark.client import Producer
+from tidemark.client.wire.group_admin import ReplicationGroup
+from tidemark.local.local_stack import WRITER, LocalStack, free_port
+
+_TOPIC = "bench"
+_SHAPES = {(100, 1024): 2_000, (1_000, 100): 800}  # batches of a producer
+_REPLICAS = (0, 1, 2)
+_ROUNDS = 3
+_SENDS = 1_000
+_HALF = "≥ 0.5"
+
+
+def _measure(folder: Path, scale: float) -> Result:
+    rates: dict[tuple[tuple[int, int], int], list[float]] = {}
+    latencies: dict[int, list[float]] = {}
+    with contextlib.ExitStack() as stack, passing_store(folder / "replication") as data:
+        writers = {count: stack.enter_context(_members(data / str(count), count)) for count in _REPLICAS}
+        for _ in range(_ROUNDS):
+            for count, address in writers.items():
+                for shape, batches in _SHAPES.items():
+                    load = Load(_TOPIC, *shape, batches=max(40, int(batches * scale)))
+                    rates.setdefault((shape, count), []).append(append(address, load).messages_per_s)
+                (times,) = run_clients([partial(_send, address, max(100, int(_SENDS * scale)))])
+                latencies.setdefault(count, []).append(times)
+        took_s = _hand_over(writers[2])
+    return Result([*_rate_rows(rates), *_latency_rows(latencies), _hand_over_row(took_s)], [])
+
+
+@contextlib.contextmanager
+def _members(data: Path, replicas: int) -> Iterator[str]:
+    """Run a group with that many replicas; yield the writer's address."""
+    names = "abc"[: replicas + 1]
+    ports = {name: free_port() for name in names}
+    group = {
+        "TIDEMARK_REPLICATION": "sync" if replicas else "off",
+        "TIDEMARK_GROUP_MEMBERS": ",".join(f"{name}=127.0.0.1:{port}" for name, port in ports.items()),
+        "TIDEMARK_MIN_IN_SYNC": str(replicas + 1),
+        "TIDEMARK_REPLICA_TIMEOUT_MS": "60000",  # producers keep 64 MiB in flight
+    }
+    members = [
+        LocalStack(
+            data / name,
+            writer_port=port,
+            environment={**environment("sync"), **group, "TIDEMARK_MEMBER": name},
+            services=(WRITER,),
+        )
+        for name, port in ports.items()
+    ]
+    try:
+        for member in members:
+            member.start()
+        if replicas:
+            _promote(members[0].writer_address, replicas + 1)
+        with Producer(members[0].writer_address, timeout_s=TIMEOUT_S) as producer:
+            producer.topics.create(_TOPIC, queues=PRODUCERS)
+        yield members[0].writer_address
+    finally:
+        for member in members:
+            member.stop()
+
+
+def _promote(address: str, members: int) -> None:
+    group = ReplicationGroup(address)
+    group.promote("a")
+    deadline = time.monotonic() + TIMEOUT_S
+    while group.status().in_sync < members:
+        if time.monotonic() > deadline:
+            raise RuntimeError(f"{members} members are not in sync after {TIMEOUT_S:g} s")
+        time.sleep(0.05)
+
+
+def _send(address: str, count: int, start: Start) -> float:
+    """Return the median time of a message whose answer is waited for, in milliseconds."""
+    with Producer(address, timeout_s=TIMEOUT_S) as producer:
+        _time_sends(producer, count // 10)
+        start()
+        return float(np.median(_time_sends(producer, count))) * 1_000
+
+
+def _time_sends(producer: Producer, count: int) -> list[float]:
+    times = []
+    for _ in range(count):
+        before = time.perf_counter()
+        require_stored(producer.send(_TOPIC, b"x" * 100, queue_id=0))
+        times.append(time.perf_counter() - before)
+    return times
+
+
+def _hand_over(address: str) -> float:
+    """Return the seconds from the order to the first acknowledgement of the next writer."""
+    group = ReplicationGroup(address)
+    coming = next(member.address for member in group.status().members if member.name == "b")
+    with Producer(coming, timeout_s=TIMEOUT_S) as producer:
+        before = time.perf_counter()
+        group.hand_over("b")
+        require_stored(producer.send(_TOPIC, b"first", queue_id=0))
+        return time.perf_counter() - before
+
+
+def _rate_rows(rates: dict[tuple[tuple[int, int], int], list[float]]) -> Iterator[Row]:
+    note = f"{PRODUCERS} producer processes; all members on this machine; median of {_ROUNDS} runs in turn"
+    for (messages, size), count in rates:
+        shape = (messages, size)
+        key, name = f"replication_{messages}x{size}_{count}", f"append sync, {messages:,} × {size:,} B"
+        yield Row(key, f"{name}, {_with(count)}", statistics.median(rates[shape, count]), "msg/s", "", note)
+        if count:
+            ratio = _ratio(rates[shape, count], rates[shape, 0])
+            yield Row(f"{key}_of_alone", f"{name}, {_with(count)}, of a single node", ratio, "×", _HALF, note)
+
+
+def _latency_rows(latencies: dict[int, list[float]]) -> Iterator[Row]:
+    note = f"one message at a time; median of {_ROUNDS} runs in turn"
+    for count, figures in latencies.items():
+        key, name = f"replication_send_p50_{count}", f"send sync, single, {_with(count)}: p50"
+        yield Row(key, name, statistics.median(figures), "ms", "", note)
+        if count:
+            ratio = _ratio(figures, latencies[0])
+            yield Row(f"{key}_of_alone", f"{name}, of a single node", ratio, "×", "≤ 1.5", note)
+
+
+def _with(count: int) -> str:
+    return f"{count or 'no'} replica{'' if count == 1 else 's'}"
+
+
+def _hand_over_row(took_s: float) -> Row:
+    name = "hand-over, to the first acknowledgement of the next writer"
+    return Row("replication_hand_over_s", name, took_s, "s", "≤ 1", "idle group of three")
+
+
+def _ratio(figures: list[float], others: list[float]) -> float:
+    return statistics.median(one / other for one, other in zip(figures, others, strict=True))
+
+
+def _keys() -> Iterator[str]:
+    for count in _REPLICAS:
+        for messages, size in _SHAPES:
+            yield from _with_ratio(f"replication_{messages}x{size}_{count}", count)
+    for count in _REPLICAS:
+        yield from _with_ratio(f"replication_send_p50_{count}", count)
+    yield "replication_hand_over_s"
+
+
+def _with_ratio(key: str, count: int) -> tuple[str, ...]:
+    return (key, f"{key}_of_alone") if count else (key,)
+
+
+BENCHMARKS = (Benchmark("replication", tuple(_keys()), _measure, "sync"),)
