@@ -28,6 +28,8 @@ from .rpc.replication_service import ReplicaReplicationService
 
 log = structlog.get_logger()
 
+_GRACE_S = 0.2  # for answers under way: calls that come now would hold up the next role
+
 _Appends, _Topics = commit_log_pb2_grpc.CommitLogServiceServicer, topics_pb2_grpc.TopicServiceServicer
 
 
@@ -109,7 +111,7 @@ class ReplicaServer:
         finally:
             stopped.cancel()
             await self._grpc.report(())
-            await self._grpc.server.stop(self._settings.shutdown_grace_ms / 1000)
+            await self._grpc.server.stop(_GRACE_S)
             await self._replica.close()
             release_store(self._store)
             log.info("replica_stopped", end=self._disk.member.end, committed_offset=self._disk.member.confirm)

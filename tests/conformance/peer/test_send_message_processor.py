@@ -28,7 +28,7 @@ CODES = {
 
 
 def test_sp1_put_statuses_have_their_codes() -> None:
-    """Illegal is the caller's fault, busy and unavailable may be retried; OK and the others of a stored batch answer."""
+    """Illegal is the caller's fault, busy and unavailable may be retried; the others are answers."""
     seen: dict[str, set[str]] = {}
     for status in STATUS.values():
         if status.put_status:

@@ -15,6 +15,7 @@ from tidemark.v1 import replication_pb2 as pb
 from tidemark.v1.replication_pb2_grpc import ReplicationServiceStub
 
 _POLL_S = 0.05
+_POLL_TIMEOUT_S = 1.0
 _WRITER = pb.DescribeGroupResponse.ROLE_WRITER
 
 
@@ -124,7 +125,7 @@ class ReplicationGroup:
         deadline = time.monotonic() + self._timeout_s
         while True:
             with contextlib.suppress(StoreError):  # it restarts its server
-                answer = self._call(address, "DescribeGroup", pb.DescribeGroupRequest())
+                answer = self._call(address, "DescribeGroup", pb.DescribeGroupRequest(), timeout_s=_POLL_TIMEOUT_S)
                 if answer.role == _WRITER:
                     return int(answer.epoch)
             if time.monotonic() > deadline:
@@ -139,11 +140,11 @@ class ReplicationGroup:
         names = ", ".join(member.name for member in asked.members)
         raise ArgumentIllegalError(f"the group has no member {name!r}; its members are {names}", argument="member")
 
-    def _call(self, address: str, method: str, request: Any) -> Any:
+    def _call(self, address: str, method: str, request: Any, *, timeout_s: float | None = None) -> Any:
         channel = open_channel(address, self._credentials)
         try:
             call = getattr(ReplicationServiceStub(channel), method)
-            return call_writer(call, request, address, self._credentials, timeout_s=self._timeout_s)
+            return call_writer(call, request, address, self._credentials, timeout_s=timeout_s or self._timeout_s)
         finally:
             channel.close()
 
