@@ -19,6 +19,7 @@ from tidemark.client import BATCH_QUEUE, Message, Producer, SendStatus
 from tidemark.client.wire.topic_admin import Topics
 from tidemark.errors import ArgumentIllegalError, InSyncReplicasNotEnoughError, NotLeaderError, StoreError
 from tidemark.format.check import Checker, Crc
+from tidemark.format.elements import Element, encode_elements
 from tidemark.index.log_walk import LogWalk
 from tidemark.store.mapped_file_queue import MappedFileQueue
 from tidemark.store.paths import StorePaths
@@ -146,6 +147,18 @@ def test_nothing_acknowledged_is_lost_when_the_writer_is_killed_and_another_is_p
     members.stop()
     assert members.log_files("a") == members.log_files("b") == members.log_files("c")
     require_stored(members.folder("a"), {**load.acknowledged, **more.acknowledged})
+
+
+def test_a_flood_does_not_interrupt_the_streams(make: Make) -> None:
+    """The replicas acknowledge and report at the same time, and are as fast as the flood."""
+    members = started(make, TIDEMARK_COMMIT_LOG_SEGMENT_SIZE_BYTES=str(64 << 20), TIDEMARK_REPLICA_TIMEOUT_MS="60000")
+    packed = encode_elements([Element(bytes(1_000))] * 100)
+    with members.producer("a") as producer:
+        sent = [producer.send_packed_async(TOPIC, packed, queue_id=0) for _ in range(2_000)]
+        assert {future.result().status for future in sent} == {SendStatus.PUT_OK}
+    members.until_level("a", "b", "c")
+    assert members.status("a").in_sync == 3
+    assert "replica_disconnected" not in members.log("a").read_text()
 
 
 def test_a_writer_that_was_killed_goes_on_in_the_next_epoch(make: Make) -> None:

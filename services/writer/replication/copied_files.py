@@ -10,6 +10,8 @@ from typing import NamedTuple
 from tidemark.replication.member_files import STATE
 from tidemark.store.paths import StorePaths
 
+SNAPSHOT = "queue_offsets"
+
 
 class CopiedFile(NamedTuple):
     """A file, and whether later bytes of the log need it: then it is sent before them."""
@@ -27,6 +29,7 @@ def copied_files(paths: StorePaths) -> Mapping[str, CopiedFile]:
         "tombstones.json": CopiedFile(paths.tombstones, True),
         "topics.json": CopiedFile(paths.topics, True),
         STATE: CopiedFile(paths.replication / STATE, True),
+        SNAPSHOT: CopiedFile(paths.next_offsets, False),
         "delayOffset.json": CopiedFile(paths.delay_offsets, False),
         "consumerOffset.json": CopiedFile(paths.consumer_offsets, False),
     }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager
@@ -74,7 +73,7 @@ class Replica:
         self._has_room = asyncio.Event()
         self._is_written = asyncio.Event()
         self._takes_over = False
-        self._told = ""
+        self._told: dict[str, str] = {}  # by address, the reason that was logged last
 
     async def run(self) -> None:
         """Follow the writer until it hands its role to this member.
@@ -101,9 +100,8 @@ class Replica:
         except _FINAL:
             raise
         except StoreError as error:
-            told = f"{address}: {error.message}"
-            if told != self._told:  # the same reason is logged once
-                self._told = told
+            if self._told.get(address) != error.message:  # the same reason is logged once
+                self._told[address] = error.message
                 log.info("writer_not_followed", address=address, reason=error.message)
             return str(error.facts.get("writer") or "") if isinstance(error, NotLeaderError) else ""
         return ""
@@ -133,7 +131,7 @@ class Replica:
             self._received, self._waiting_bytes, self._committed = [], 0, told.committed
             self._has_room.set()
             self._is_written.set()
-            await _until_first_ends(self._read(link), self._write(link), self._report(link))
+            await _until_first_ends(self._read(link), self._write(link), self._report(link), self._sync_confirm())
 
     async def _next(self, link: WriterLink) -> Told:
         try:
@@ -172,14 +170,16 @@ class Replica:
                 await link.send(self.applied.acknowledged)
 
     async def _report(self, link: WriterLink) -> None:
-        """Tell the writer that this member lives, and make the confirm offset durable."""
-        told_at = time.monotonic()
+        """Tell the writer that this member lives, however busy its disk is."""
+        while True:
+            await asyncio.sleep(HEARTBEAT_S)
+            await link.send(self.applied.acknowledged)
+
+    async def _sync_confirm(self) -> None:
+        """Make the confirm offset durable at intervals."""
         while True:
             await asyncio.sleep(self._settings.confirm_interval_ms / 1000)
             await self._in_thread(self._disk.make_confirm_durable)
-            if time.monotonic() - told_at >= HEARTBEAT_S:
-                told_at = time.monotonic()
-                await link.send(self.applied.acknowledged)
 
     async def _in_thread(self, call: Callable[..., Any], *arguments: Any) -> Any:
         try:

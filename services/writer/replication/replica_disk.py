@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import orjson
 import structlog
 
 from tidemark.errors import DiskFullError
@@ -13,10 +14,11 @@ from tidemark.replication.member import Member
 from tidemark.replication.member_files import STATE, MemberFiles
 from tidemark.replication.stored_state import decode_state
 from tidemark.store.originals.checked_copy import copy_path, write_checked
+from tidemark.store.originals.next_offsets import decode_next_offsets
 
 from ..log.committed_offset import PublishedOffsets
 from ..log.open_store import OpenStore
-from .copied_files import copied_files
+from .copied_files import SNAPSHOT, copied_files
 from .messages import Acknowledged, Config, Welcome
 from .piece import Piece
 from .replica_log import ReplicaLog
@@ -49,6 +51,9 @@ class ReplicaDisk:
         self._store_timestamp = store.recovered.store_timestamp
         self._config_number = 0
         self._durable_confirm = member.confirm
+        self._snapshot: Config | None = (
+            None  # of the writer's queue offsets, at a position that the log has not reached
+        )
 
     def follow(self, welcome: Welcome, writer_end: int) -> int:
         """Cut what only this log has; return the physical offset at which the copy goes on.
@@ -67,7 +72,7 @@ class ReplicaDisk:
             log.warning("uncommitted_tail_cut", start=point, bytes=before - point, epoch=welcome.epoch)
             self._forget_snapshot()
         self._log.cut(point)
-        self._config_number = 0
+        self._config_number, self._snapshot = 0, None
         return point
 
     def _forget_snapshot(self) -> None:
@@ -95,6 +100,7 @@ class ReplicaDisk:
             else:
                 self._write_config(one)
         self.member.sync(self._log.sync())
+        self._save_snapshot()
         self._publish(committed)
         return Applied(self.acknowledged, self.member.confirm)
 
@@ -117,7 +123,9 @@ class ReplicaDisk:
 
     def _write_config(self, config: Config) -> None:
         file = self._paths.get(config.name)
-        if config.name == STATE:
+        if config.name == SNAPSHOT:
+            self._snapshot = config
+        elif config.name == STATE:
             self._states.adopt(decode_state(config.content))
         elif file is None:
             log.warning("unknown_file_ignored", name=config.name)
@@ -127,6 +135,15 @@ class ReplicaDisk:
                 self._store.storage.make_folder(copy.parent)
             write_checked(file.path, config.content, self._store.storage)
         self._config_number = config.number
+
+    def _save_snapshot(self) -> None:
+        """Save the writer's queue offsets once the log has all records that they count: a start reads on from there."""
+        if self._snapshot is None:
+            return
+        content = self._snapshot.content
+        if decode_next_offsets(orjson.loads(content)).position <= self.member.synced:
+            write_checked(self._store.snapshot_path, content, self._store.storage)
+            self._snapshot = None
 
     def _publish(self, committed: int) -> None:
         confirm = self.member.commit(committed)

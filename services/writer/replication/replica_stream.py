@@ -43,6 +43,7 @@ class ReplicaStream:
         self.acknowledged = Acknowledged(0, 0, 0)
         self.awake = asyncio.Event()
         self.is_ended = False
+        self.cancel: Callable[[], object] = lambda: None  # ends the call that sends the messages, even if it is stuck
         self._position = start
         self._pieces = pieces
         self._commits = commits

@@ -227,6 +227,11 @@ class WriterReplication:
 
     def _require_single(self, hello: Hello) -> None:
         """Raise StoreLockedError if the folder of the member is a copy of another one's, or it is connected twice."""
+        if hello.identity in self.streams:
+            raise StoreLockedError(
+                f"member {hello.member} is connected already: an earlier stream of it ends within {SILENCE_S:g} s, "
+                "unless two processes use its folder"
+            )
         folder = folder_of(hello.identity)
         same = next((one for one in (self._identity, *self.streams) if folder_of(one) == folder), None)
         if same is not None:
@@ -287,7 +292,8 @@ class WriterReplication:
             await asyncio.sleep(_LOOK_S)
             self._note_end()
             for stream in [stream for stream in self.streams.values() if stream.silent_s > SILENCE_S]:
-                self.close_stream(stream)  # also if it cannot be sent to, so that the replica can open another one
+                self.close_stream(stream)  # so that the replica can open another one
+                stream.cancel()
             try:
                 await self._change_set()
             except StaleEpochError as error:

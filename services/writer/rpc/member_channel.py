@@ -34,11 +34,13 @@ class _Link:
 
     def __init__(self, call: Any) -> None:
         self._call = call
+        self._sending = asyncio.Lock()  # gRPC ends a call with two writes at once
 
     async def send(self, message: Hello | int | Acknowledged) -> None:
         """Send a message of a replica. Raises StoreError."""
         try:
-            await self._call.write(encode_request(message))
+            async with self._sending:
+                await self._call.write(encode_request(message))
         except grpc.RpcError as error:
             raise error_of_rpc(error) from error
         except asyncio.InvalidStateError:  # its error is read by `receive`

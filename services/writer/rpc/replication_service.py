@@ -50,6 +50,8 @@ class WriterReplicationService(ReplicationServiceServicer):
         if not isinstance(start, int):
             raise ArgumentIllegalError("the second message of a replica must be its start", argument="kind")
         stream = replication.open_stream(hello, start)
+        if (call := asyncio.current_task()) is not None:
+            stream.cancel = call.cancel
         reading = asyncio.create_task(self._read(requests, stream))
         try:
             async for told in stream.messages():

@@ -8,6 +8,7 @@ from pathlib import Path
 import orjson
 import pytest
 
+from services.writer.batch.batch import QueueKey
 from services.writer.config import WriterSettings
 from services.writer.group_settings import ReplicationMode
 from services.writer.log.open_store import open_store, release_store
@@ -23,6 +24,7 @@ from tidemark.replication.member import Member
 from tidemark.replication.member_files import STATE, MemberFiles
 from tidemark.replication.stored_state import encode_state
 from tidemark.store.originals.checked_copy import copy_path
+from tidemark.store.originals.next_offsets import NextOffsets, encode_next_offsets
 
 FIRST = Welcome("g", 5, (Epoch(5, 0),))
 
@@ -146,3 +148,16 @@ def test_the_groups_state_does_not_go_back(opened: Opened) -> None:
     for state in (newer, older):
         opened.replica.apply([Config(STATE, encode_state(state), 1)], committed=0)
     assert opened.files.state() == newer
+
+
+def test_the_writers_queue_offsets_are_saved_once_the_log_has_their_records(tail: Tail, opened: Opened) -> None:
+    """Otherwise a promotion would read the whole log."""
+    one, other = pieces_of(tail, written(tail, 100, 200))
+    offsets = QueueOffsets()
+    offsets.set(QueueKey("orders", 0), 2)
+    table = encode_next_offsets(NextOffsets(other.end, 1, dict(offsets)))
+    opened.replica.follow(FIRST, 0)
+    opened.replica.apply([Config("queue_offsets", table, 1), one], committed=0)
+    assert load_snapshot(opened.store.snapshot_path) is None
+    opened.replica.apply([other], committed=0)
+    assert load_snapshot(opened.store.snapshot_path) == Snapshot(other.end, 1, offsets)
