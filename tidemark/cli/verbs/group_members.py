@@ -103,7 +103,7 @@ def promote(
 def hand_over(member: _MemberName, writer: WriterAddress = None) -> None:
     """Let the running writer hand its role to a replica that is in sync.
 
-    Producers wait for less than a second, and nothing is lost or stored twice. --writer is the address of any member.
+    Producers wait for a second or two, and nothing is lost or stored twice. --writer is the address of any member.
     """
     from tidemark.client.wire.group_admin import ReplicationGroup
 
