@@ -104,6 +104,7 @@ def compose(
     commit_log = compose_commit_log(settings, store, store_host, counts, topics.dead_end, on_failure, replication)
     if replication is not None:
         replication.on_stale = commit_log.fail
+        replication.in_flight_bytes = lambda: commit_log.in_flight_bytes
     reader = LogReader(lambda: _open_log(store))
     retention = _compose_retention(settings, store, commit_log, reader)
     scheduler = _compose_scheduler(settings, store, DelayedDelivery(commit_log, topics, store_host))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from functools import partial
 
 import structlog
 from prometheus_client import CollectorRegistry
@@ -18,7 +19,6 @@ from tidemark.replication.group_state import GroupState
 from tidemark.replication.group_store import ManualGroupStore, restarted_epoch
 from tidemark.replication.member import Member
 from tidemark.replication.member_files import MemberFiles
-from tidemark.replication.stored_state import decode_state
 from tidemark.store.storage import DiskStorage
 from tidemark.tls.reloading import Reloading
 
@@ -27,7 +27,7 @@ from .config import WriterSettings
 from .log.open_store import OpenStore, open_store, release_store
 from .replica_server import ReplicaServer
 from .replication.member_names import identity_of
-from .replication.promotion import min_in_sync
+from .replication.promotion import ask_others, min_in_sync, state_in
 from .rpc.member_channel import describe
 from .server import WriterServer
 from .stop_request import StopRequest
@@ -80,14 +80,9 @@ class GroupMember:
     async def _has_successor(self, state: GroupState) -> bool:
         """Return True if a member knows of a later epoch than *state*."""
         credentials = self._settings.member_credentials(self._settings.tls_cert, self._settings.tls_key)
-        others = [address for name, address in self._settings.members.items() if name != self._settings.member]
-        answers = await asyncio.gather(*(describe(one, credentials) for one in others), return_exceptions=True)
-        for answer in answers:
-            if isinstance(answer, StoreError):
-                continue
-            if isinstance(answer, BaseException):
-                raise answer
-            if answer.promised_epoch > state.epoch or (answer.state and decode_state(answer.state).epoch > state.epoch):
+        for answer in await ask_others(self._settings, partial(describe, credentials=credentials)):
+            known = state_in(answer)
+            if max(answer.promised_epoch, 0 if known is None else known.epoch) > state.epoch:
                 log.warning("later_epoch_found", member=answer.member, epoch=answer.promised_epoch)
                 return True
         return False

@@ -76,6 +76,11 @@ class GroupSettings(BaseSettings):
             found[name] = address
         return found
 
+    @property
+    def other_members(self) -> Mapping[str, str]:
+        """The writer addresses of the other members, by name."""
+        return {name: address for name, address in self.members.items() if name != self.member}
+
     def member_credentials(self, cert: Path | None, key: Path | None) -> Credentials:
         """Return the credentials for calls to other members. cert, key: of this member, which it shows as a client."""
         return Credentials(ca=self.tls_ca, cert=cert, key=key, token_file=self.token_file)
@@ -90,7 +95,7 @@ class GroupSettings(BaseSettings):
                 f"member is {self.member!r}, and must be a name of group_members ({', '.join(members) or 'none'})"
             )
         if self.replication is ReplicationMode.SYNC and is_flush_async:
-            raise ValueError("replication=sync requires flush_mode=sync, because replicas acknowledge what they synced")
+            raise ValueError("replication=sync requires flush_mode=sync, because replicas acknowledge synced bytes")
         if self.replication is ReplicationMode.SYNC and self.min_in_sync > len(members):
             raise ValueError(
                 f"min_in_sync is {self.min_in_sync}, but group_members has {len(members)}: all appends would be refused"

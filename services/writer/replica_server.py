@@ -8,7 +8,7 @@ from functools import partial
 import structlog
 
 from tidemark.access.guard import Guard
-from tidemark.errors import StoreError
+from tidemark.errors import DiskFullError, StoreError
 from tidemark.replication.group_store import ManualGroupStore
 from tidemark.replication.member import Member
 from tidemark.replication.member_files import MemberFiles
@@ -90,8 +90,7 @@ class ReplicaServer:
 
     async def _promote(self, stopped_writer: str, unclean: bool) -> int:
         state = await self._promotion.state(stopped_writer, unclean=unclean)
-        await self._stop_following()
-        await asyncio.to_thread(self._promotion.take, state)
+        await asyncio.to_thread(self._promotion.take, state)  # before the role ends, at which the next one reads it
         self._stopping.set()
         return state.epoch
 
@@ -99,7 +98,10 @@ class ReplicaServer:
         """Serve until `stopping` is set, or this member becomes the writer. Return the error that ended the copy."""
         recovered = self._store.recovered
         snapshot = Snapshot(recovered.end, recovered.store_timestamp, recovered.offsets, recovered.record_starts)
-        save_snapshot(self._store.snapshot_path, snapshot, self._store.storage)  # the next start reads from there
+        try:
+            save_snapshot(self._store.snapshot_path, snapshot, self._store.storage)  # the next start reads from there
+        except DiskFullError as error:
+            log.warning("snapshot_not_saved", error=error.message)
         await self._grpc.report(("", REPLICATION))
         await self._grpc.server.start()
         log.info("replica_started", address=self._grpc.address, port=self.port, end=recovered.end)
@@ -119,9 +121,8 @@ class ReplicaServer:
     async def _outcome(self) -> StoreError | None:
         """Return the error with which the copy ended; None if it was stopped, or this member takes over."""
         if not self._following.done():
-            await self._stop_following()
-            return None
-        if self._following.cancelled():
+            self._following.cancel()
+            await asyncio.wait((self._following,))
             return None
         failure = self._following.exception()
         if failure is None:
@@ -132,7 +133,3 @@ class ReplicaServer:
         if not isinstance(failure, StoreError):
             raise failure
         return failure
-
-    async def _stop_following(self) -> None:
-        self._following.cancel()
-        await asyncio.wait((self._following,))

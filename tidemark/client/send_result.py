@@ -32,6 +32,11 @@ class SendStatus(enum.Enum):
     SLAVE_NOT_AVAILABLE = commit_log_pb2.PUT_STATUS_SLAVE_NOT_AVAILABLE
     """Committed, but on the writer's disk alone: no replica is in sync, and `min_in_sync` is 1."""
 
+    @property
+    def is_confirmed(self) -> bool:
+        """True if the message is committed; otherwise it is stored, and may still be lost."""
+        return self in (SendStatus.PUT_OK, SendStatus.SLAVE_NOT_AVAILABLE)
+
 
 _STATUSES = {status.value: status for status in SendStatus}  # faster than a call of SendStatus
 _RAW = ("store_host", "raw_physical_offsets", "message_ids")  # too long for repr

@@ -1,1 +1,1 @@
-"""Replication of one store on several members: the rules, as state machines without I/O. No service uses them yet."""
+"""Replication of one store on several members: the rules, as state machines without I/O."""

@@ -48,7 +48,7 @@ class ManualGroupStore:
         return taken
 
     def adopt(self, state: GroupState) -> None:
-        """Store a state that the writer has told, unless it is older. Raises OSError."""
+        """Store a state that came from the writer, unless it is older. Raises OSError."""
         known = self._files.state()
         if known is None or known.age < state.age:
             self._files.save_state(state)

@@ -1,1 +1,1 @@
-"""Replication of the log: pieces of it, and the log of a replica. No role uses them yet."""
+"""Replication of the log: the streams of a writer, and the log of a replica."""

@@ -1,4 +1,4 @@
-"""What the writer and its replicas tell each other, as values."""
+"""The messages between a writer and its replicas, as values."""
 
 from __future__ import annotations
 

@@ -21,7 +21,10 @@ _GROUP_BYTES = 8
 
 
 class Described(Protocol):
-    """The part of a member's description that counts here. state: JSON, empty for none; role: 1 for the writer."""
+    """A part of a member's description. state: JSON, empty for none; role: 1 for the writer."""
+
+    @property
+    def promised_epoch(self) -> int: ...
 
     @property
     def state(self) -> bytes: ...
@@ -33,6 +36,20 @@ class Described(Protocol):
 
 Describe = Callable[[str], Coroutine[Any, Any, Described]]
 _WRITER = 1
+
+
+async def ask_others(settings: WriterSettings, describe: Describe) -> list[Described]:
+    """Return the descriptions of the other members that answer. describe: asks the member at an address."""
+    answers = await asyncio.gather(*map(describe, settings.other_members.values()), return_exceptions=True)
+    for answer in answers:
+        if isinstance(answer, BaseException) and not isinstance(answer, StoreError):
+            raise answer
+    return [answer for answer in answers if not isinstance(answer, BaseException)]
+
+
+def state_in(described: Described) -> GroupState | None:
+    """Return the group's state as that member knows it; None if it knows none."""
+    return decode_state(described.state) if described.state else None
 
 
 class Promotion:
@@ -53,12 +70,12 @@ class Promotion:
         lack committed bytes.
         """
         newest = self._group_store.read()
-        for described in await self._others():
+        for described in await ask_others(self._settings, self._describe):
             if described.role == _WRITER:
                 raise ArgumentIllegalError(
                     f"member {described.member} is the writer and answers: stop it, or use hand-over", argument="member"
                 )
-            state = decode_state(described.state) if described.state else None
+            state = state_in(described)
             if state is not None and (newest is None or newest.age < state.age):
                 newest = state
         if newest is None:
@@ -76,14 +93,6 @@ class Promotion:
                 argument="unclean",
             )
         return self.elected(newest)
-
-    async def _others(self) -> list[Described]:
-        addresses = [address for name, address in self._settings.members.items() if name != self._settings.member]
-        answers = await asyncio.gather(*map(self._describe, addresses), return_exceptions=True)
-        for answer in answers:
-            if isinstance(answer, BaseException) and not isinstance(answer, StoreError):
-                raise answer
-        return [answer for answer in answers if not isinstance(answer, BaseException)]
 
     def _first(self) -> GroupState:
         group = secrets.token_hex(_GROUP_BYTES)

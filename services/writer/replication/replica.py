@@ -65,7 +65,7 @@ class Replica:
         self._group = group
         self._connect = connect
         self._thread = ThreadPoolExecutor(1, "replica-disk")
-        self._others = [address for name, address in settings.members.items() if name != settings.member]
+        self._others = list(settings.other_members.values())
         self._received: list[Piece | Config] = []
         self._waiting_bytes = 0
         self._committed = 0
@@ -123,8 +123,10 @@ class Replica:
             )
             told = await self._next(link)
             if not isinstance(told.message, Welcome):
-                raise UnavailableError(f"{address} sent {type(told.message).__name__} instead of a welcome")
+                raise UnavailableError(f"{address} sent {type(told.message).__name__} in place of a welcome")
             start = await self._in_thread(self._disk.follow, told.message, told.end)
+            # An acknowledgement of an earlier stream may cover bytes that are cut now.
+            self.applied = Applied(self._disk.acknowledged, self._disk.member.confirm)
             self.writer, self.epoch = address, told.message.epoch
             log.info("writer_followed", address=address, epoch=self.epoch, start=start, end=told.end)
             await link.send(start)
@@ -170,7 +172,7 @@ class Replica:
                 await link.send(self.applied.acknowledged)
 
     async def _report(self, link: WriterLink) -> None:
-        """Tell the writer that this member lives, however busy its disk is."""
+        """Report to the writer at intervals, however busy the disk is."""
         while True:
             await asyncio.sleep(HEARTBEAT_S)
             await link.send(self.applied.acknowledged)

@@ -1,4 +1,4 @@
-"""ReplicaDisk: what a replica does to its files. One thread at a time uses it."""
+"""ReplicaDisk: the files of a replica. One thread at a time uses it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ log = structlog.get_logger()
 
 
 class Applied(NamedTuple):
-    """What is on the disk now, and the committed end that this member shows to its readers."""
+    """State of the disk after a step. confirm: the committed end that this member's readers see."""
 
     acknowledged: Acknowledged
     confirm: int
@@ -51,12 +51,10 @@ class ReplicaDisk:
         self._store_timestamp = store.recovered.store_timestamp
         self._config_number = 0
         self._durable_confirm = member.confirm
-        self._snapshot: Config | None = (
-            None  # of the writer's queue offsets, at a position that the log has not reached
-        )
+        self._snapshot: tuple[int, bytes] | None = None  # the writer's queue offsets at a position above the log's end
 
     def follow(self, welcome: Welcome, writer_end: int) -> int:
-        """Cut what only this log has; return the physical offset at which the copy goes on.
+        """Cut the bytes that only this log has; return the physical offset at which the copy continues.
 
         Raises:
             StaleEpochError: the writer's epoch is older than the promised one.
@@ -87,7 +85,7 @@ class ReplicaDisk:
             self._files.save_epochs(self.member.epochs)
 
     def apply(self, received: Sequence[Piece | Config], committed: int) -> Applied:
-        """Write and sync what was received, in its order, and show what is committed. committed: the writer's end.
+        """Write and sync *received* in its order, and publish the committed end. committed: that of the writer.
 
         Raises:
             PieceIllegalError: a piece does not continue the log, or it was changed on its way.
@@ -106,7 +104,7 @@ class ReplicaDisk:
 
     @property
     def acknowledged(self) -> Acknowledged:
-        """What the writer may count on."""
+        """The acknowledgement of everything that is synced."""
         return Acknowledged(self.member.synced, self._config_number, self._store.free_bytes(self._store.paths.root))
 
     def _append(self, piece: Piece) -> None:
@@ -124,7 +122,7 @@ class ReplicaDisk:
     def _write_config(self, config: Config) -> None:
         file = self._paths.get(config.name)
         if config.name == SNAPSHOT:
-            self._snapshot = config
+            self._snapshot = decode_next_offsets(orjson.loads(config.content)).position, config.content
         elif config.name == STATE:
             self._states.adopt(decode_state(config.content))
         elif file is None:
@@ -137,12 +135,9 @@ class ReplicaDisk:
         self._config_number = config.number
 
     def _save_snapshot(self) -> None:
-        """Save the writer's queue offsets once the log has all records that they count: a start reads on from there."""
-        if self._snapshot is None:
-            return
-        content = self._snapshot.content
-        if decode_next_offsets(orjson.loads(content)).position <= self.member.synced:
-            write_checked(self._store.snapshot_path, content, self._store.storage)
+        """Save the writer's queue offsets once the log has all records that they count, so that a start reads less."""
+        if self._snapshot is not None and self._snapshot[0] <= self.member.synced:
+            write_checked(self._store.snapshot_path, self._snapshot[1], self._store.storage)
             self._snapshot = None
 
     def _publish(self, committed: int) -> None:

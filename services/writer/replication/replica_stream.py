@@ -25,7 +25,7 @@ class ReplicaStream:
     start    physical offset of the first byte to send
     files    finds changed files, for this stream alone
     stored   a reader of the log's files, for this stream alone
-    changes  returns the number of changes of files so far for which somebody waits
+    changes  returns the number of changes of files so far for which callers wait
     """
 
     def __init__(
@@ -134,7 +134,7 @@ class ReplicaStream:
         end, committed = self._pieces.next_start(start), self._commits.committed
         if start < committed:
             return [await self._read(start, min(end, committed), _MOST_BYTES)]
-        # Of uncommitted bytes that an earlier writer has left, nobody knows where a batch begins: they are one piece.
+        # The batches in uncommitted bytes of an earlier writer are not known, so these bytes are one piece.
         return [await self._read(start, end, end - start)]
 
     async def _read(self, start: int, end: int, most_bytes: int) -> Piece:

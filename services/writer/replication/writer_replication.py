@@ -60,7 +60,8 @@ class WriterReplication:
 
     member      this member, with its log's end and epochs
     state       of the group, which makes this member the writer
-    on_stale    called if another epoch has begun, so that this writer must stop
+    on_stale    set after the construction; called if another epoch has begun, so that this writer must stop
+    in_flight_bytes  set after the construction; returns the bytes of accepted and unanswered batches
     on_handed_over  called when another member has become the writer, and this one is to follow it
     """
 
@@ -83,6 +84,7 @@ class WriterReplication:
         self._identity = member.identity
         self._group_store = group_store
         self.on_stale: Callable[[StoreError], None] = lambda _: None
+        self.in_flight_bytes: Callable[[], int] = lambda: 0
         self._on_handed_over = on_handed_over
         self._loop = asyncio.get_running_loop()
         self._is_sync = is_sync
@@ -93,7 +95,8 @@ class WriterReplication:
         self._files = copied_files(store.paths)
         self._ends: deque[_End] = deque()
         self._successor: str | None = None  # address of the coming writer
-        self._changes = 0  # of files, for which somebody waits
+        self._appointing: asyncio.Task[None] | None = None
+        self._changes = 0  # of files, for which callers wait
         self._wake_planned = False
         self._looking: asyncio.Task[None] | None = None
 
@@ -150,7 +153,7 @@ class WriterReplication:
     # -- life -------------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Commit what is on this disk if no replica is needed, and begin to look after the set."""
+        """Commit the bytes on this disk if no replica is needed, and begin to watch the set."""
         self._commits.acknowledged(self._identity, self._pieces.end)
         self._looking = asyncio.create_task(self._look_after_set())
 
@@ -370,16 +373,16 @@ class WriterReplication:
         self._successor = self._settings.members.get(name, "")
         try:
             await self._until_all_is_committed(stream)
-            await self._appoint(stream)
         except BaseException:
             self._successor = None
             raise
-        log.info("handed_over", member=name, epoch=self.epoch)
+        self._appointing = asyncio.create_task(self._appoint(stream))
+        await asyncio.shield(self._appointing)  # a caller that leaves does not stop it halfway
         return self.epoch
 
     async def _until_all_is_committed(self, stream: ReplicaStream) -> None:
         deadline = self._loop.time() + _HAND_OVER_S
-        while self._commits.committed < self._pieces.end or stream.acknowledged.end < self._pieces.end:
+        while self.in_flight_bytes() or min(self._commits.committed, stream.acknowledged.end) < self._pieces.end:
             if self._loop.time() > deadline or stream.is_ended:
                 raise DeadlineExceededError(f"member {stream.member} did not catch up within {_HAND_OVER_S:g} s")
             await asyncio.sleep(0.005)
@@ -387,10 +390,15 @@ class WriterReplication:
     async def _appoint(self, stream: ReplicaStream) -> None:
         """Give the role away durably: this member does not write after a restart."""
         known = self._commits.known
-        taken = await asyncio.to_thread(self._group_store.propose, replace(known, writer=stream.identity))
-        if taken.writer != stream.identity:
-            raise DeadlineExceededError("the group's state has changed meanwhile: try again")
+        try:
+            taken = await asyncio.to_thread(self._group_store.propose, replace(known, writer=stream.identity))
+            if taken.writer != stream.identity:
+                raise DeadlineExceededError("the group's state has changed meanwhile: try again")
+        except BaseException:
+            self._successor = None
+            raise
         self._commits.learn(taken)
         await self.share_files()
         stream.hand_over()
+        log.info("handed_over", member=stream.member, epoch=self.epoch)
         self._on_handed_over()

@@ -12,12 +12,8 @@ from typing import NamedTuple
 import pytest
 
 from services.writer.batch.batch import Batch, QueueKey
-from services.writer.config import WriterSettings
-from services.writer.group_settings import ReplicationMode
-from services.writer.log.open_store import OpenStore, open_store, release_store
 from services.writer.replication.messages import Config, Welcome
 from services.writer.replication.piece import Piece
-from services.writer.replication.replica_disk import ReplicaDisk
 from tests.crash.simulated_disk.boots import FIRST, NEXT, booted
 from tests.crash.simulated_disk.explore import SEED, keep
 from tests.crash.simulated_disk.promises import ACKNOWLEDGED
@@ -26,12 +22,10 @@ from tests.crash.simulated_disk.states import Counts, CrashState, crash_states
 from tests.crash.simulated_disk.tree import put_tree
 from tests.unit.writer.batches import batch_of
 from tests.unit.writer.log.log_tails import FILE_SIZE, Tail
-from tests.unit.writer.replication.replicas import pieces_of
+from tests.unit.writer.replication.replicas import OpenedReplica, pieces_of
 from tidemark.replication.epochs import Epoch
 from tidemark.replication.group_state import GroupState
-from tidemark.replication.member import Member
-from tidemark.replication.member_files import MemberFiles
-from tidemark.store.storage import DiskStorage, Storage
+from tidemark.store.storage import DiskStorage
 
 pytestmark = pytest.mark.crash
 
@@ -73,34 +67,6 @@ def history(folder: Path, batches: tuple[tuple[str, ...], ...]) -> History:
     return History(pieces, data, messages)
 
 
-class Opened:
-    """A replica's store."""
-
-    def __init__(self, root: Path, storage: Storage | None = None) -> None:
-        settings = WriterSettings(
-            store_root=root,
-            replication=ReplicationMode.SYNC,
-            member="b",
-            group_members="a=h:1,b=h:2",
-            commit_log_segment_size_bytes=FILE_SIZE,
-            min_free_disk_bytes=0,
-        )
-        self.store: OpenStore = open_store(settings, storage or DiskStorage())
-        self.files = MemberFiles(self.store.paths.replication, self.store.storage)
-        self.member = Member(
-            f"b.{self.files.identity()}",
-            end=self.store.recovered.end,
-            confirm=self.store.checkpoint.committed_offset,
-            promised=self.files.promised(),
-            epochs=self.files.epochs(),
-        )
-
-    def bytes(self) -> bytes:
-        """Return the log's bytes."""
-        log, end = self.store.segments.log, self.member.end
-        return b"".join(log.read(start, min(FILE_SIZE, end - start)) for start in range(0, end, FILE_SIZE))
-
-
 class Case:
     """The two writers' logs, and what the replica hears of them."""
 
@@ -117,8 +83,7 @@ class Case:
         root.mkdir(parents=True)
         recorder = Recorder(root)
         with booted(FIRST), recorder:
-            opened = Opened(root, recorder.storage(DiskStorage()))
-            replica = ReplicaDisk(opened.store, opened.files, opened.member)
+            replica = OpenedReplica(root, recorder.storage(DiskStorage())).replica
 
             def apply(received: list[Piece | Config], committed: int) -> None:
                 acknowledged = replica.apply(received, committed).acknowledged
@@ -140,7 +105,7 @@ class Case:
         """Open *state* as a replica that is promoted, and as one that follows the second writer."""
         acknowledged = max(state.promises.acknowledged.items(), default=(0, None))[1]
         put_tree(state.tree, root)
-        opened = Opened(root)
+        opened = OpenedReplica(root)
         member, data = opened.member, opened.bytes()
         of = self.first if data == self.first.data[: member.end] else self.second
         assert data == of.data[: member.end], "the log is a prefix of a writer's"
@@ -154,20 +119,19 @@ class Case:
         promoted = GroupState(1, 99, member.identity, frozenset({member.identity}), frozenset(), 1)
         assert member.promote(promoted).committed == member.confirm
         assert member.epoch_start == member.end
-        release_store(opened.store)
+        opened.close()
         put_tree(state.tree, root)
         self._follow_on(root)
 
     def _follow_on(self, root: Path) -> None:
-        opened = Opened(root)
-        replica = ReplicaDisk(opened.store, opened.files, opened.member)
+        opened = OpenedReplica(root)
+        replica = opened.replica
         start = replica.follow(self.welcomes[1], len(self.second.data))
         replica.apply([*self.second.after(start)], len(self.second.data))
         assert opened.bytes() == self.second.data
         assert opened.member.confirm == len(self.second.data)
         assert opened.files.epochs() == self.welcomes[1].epochs
-        replica.close()
-        release_store(opened.store)
+        opened.close()
 
 
 def explore(folder: Path, *, most: int) -> Counts:

@@ -7,15 +7,15 @@ from tidemark.cli.sending.send_lines import message_of
 from tidemark.cli.sending.send_rows import SendPlan
 from tidemark.cli.terminal.exit_status import say
 from tidemark.cli.terminal.output import print_facts, print_json, time_text
-from tidemark.client import Producer, SendResult, SendStatus
+from tidemark.client import Producer, SendResult
 
 
 def send_body(row: LineRow, plan: SendPlan, *, as_json: bool) -> None:
     """Send *row* as one message. Raises the StoreError of the writer's reason."""
     with Producer(plan.writer) as producer:
         result = producer.send(message_of(plan.topic, row, delay_level=plan.delay_level))
-    if result.status is not SendStatus.PUT_OK:
-        say("warning: stored, but its flush is not confirmed yet: a power failure may lose the message")
+    if not result.status.is_confirmed:
+        say(f"warning: stored, but not confirmed yet ({result.status.name}): the message may still be lost")
     if as_json:
         print_json(_document(result))
     else:

@@ -11,7 +11,7 @@ from tidemark.cli.sending.line_input import LineRows, Rows, TableRows
 from tidemark.cli.sending.send_lines import send_delayed, send_lines
 from tidemark.cli.terminal.exit_status import say
 from tidemark.cli.terminal.output import print_json
-from tidemark.client import MessageQueue, Producer, SendResult, SendStatus
+from tidemark.client import MessageQueue, Producer, SendResult
 from tidemark.errors import ArgumentIllegalError, StoreError
 
 _OnAcknowledged = Callable[[int], None]
@@ -48,7 +48,7 @@ class Sent:
         """Add the results of a finished chunk, whose messages are counted already."""
         for result in results:
             self.end_physical_offset = max(self.end_physical_offset, result.end_physical_offset)
-            self.is_flushed &= result.status is SendStatus.PUT_OK
+            self.is_flushed &= result.status.is_confirmed
             if not result.deliver_timestamp_ms:
                 first, end = result.queue_offset, result.queue_offset + result.count
                 known = self.queues.get(result.queue, QueueRange(first, first, 0))
@@ -93,7 +93,7 @@ def send_rows(rows: Iterable[Rows], plan: SendPlan, *, as_json: bool, with_progr
             _print(topic, sent, is_complete=False)
         raise
     if not sent.is_flushed:
-        say("warning: stored, but some flushes are not confirmed yet: a power failure may lose these messages")
+        say("warning: stored, but some messages are not confirmed yet and may still be lost")
     if as_json:
         _print(topic, sent, is_complete=True)
     else:

@@ -88,9 +88,9 @@ def promote(
 ) -> None:
     """Make a replica the writer, after its writer was stopped for good or has failed.
 
-    --writer is the address of any member. The old writer must not run any more: it could go on with a log of its own. A
-    member that does not have every committed message is refused without --unclean. With --replication=async no replica
-    is known to have all, so that --unclean is always needed.
+    --writer is the address of any member. The old writer must not run any more: its log could then differ from the
+    others. A member that does not have every committed message is refused without --unclean. With --replication=async
+    no replica is known to have all, so that --unclean is always needed.
     """
     from tidemark.client.wire.group_admin import ReplicationGroup
 

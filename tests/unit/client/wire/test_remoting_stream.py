@@ -451,16 +451,21 @@ def test_the_own_thread_reads_on_for_a_moment(served: RemotingPeer, monkeypatch:
         assert set(reading) == {threading.current_thread().name}
 
 
-def test_batches_gather_while_several_frames_are_unanswered(writer: FakeWriter) -> None:
-    """A frame costs both sides more than the batches in it, and an answer sends what has gathered."""
-    answering = threading.Event()
+def appending_while(answering: threading.Event, writer: FakeWriter) -> Answer:
+    """Return a function that waits for *answering* before it appends to *writer*."""
     answer = appending(writer)
 
     def later(frame: Frame) -> Frame | bytes | None:
         answering.wait(LONG_S)
         return answer(frame)
 
-    with peer(later) as served, stream_to(served.address) as stream:
+    return later
+
+
+def test_batches_gather_while_several_frames_are_unanswered(writer: FakeWriter) -> None:
+    """A frame costs both sides more than the batches in it. An answer sends the gathered batches."""
+    answering = threading.Event()
+    with peer(appending_while(answering, writer)) as served, stream_to(served.address) as stream:
         answering.set()
         send(stream, "first")
         answering.clear()
@@ -474,13 +479,7 @@ def test_batches_gather_while_several_frames_are_unanswered(writer: FakeWriter) 
 
 def test_enough_bytes_are_sent_at_once(writer: FakeWriter) -> None:
     answering = threading.Event()
-    answer = appending(writer)
-
-    def later(frame: Frame) -> Frame | bytes | None:
-        answering.wait(LONG_S)
-        return answer(frame)
-
-    with peer(later) as served, stream_to(served.address) as stream:
+    with peer(appending_while(answering, writer)) as served, stream_to(served.address) as stream:
         answering.set()
         send(stream, "first")
         answering.clear()

@@ -8,15 +8,22 @@ from pathlib import Path
 import numpy as np
 
 from services.writer.batch.batch import Batch
+from services.writer.config import WriterSettings
+from services.writer.group_settings import ReplicationMode
 from services.writer.log.batch_journal import BatchJournal, stretch_of
+from services.writer.log.open_store import open_store, release_store
 from services.writer.log.segments import Segments
 from services.writer.replication.piece import Piece
+from services.writer.replication.replica_disk import ReplicaDisk
 from services.writer.replication.replica_log import ReplicaLog
 from tests.unit.writer.batches import batch_of
 from tests.unit.writer.log.log_tails import FILE_SIZE, FailingDisk, Tail
+from tidemark.replication.member import Member
+from tidemark.replication.member_files import MemberFiles
 from tidemark.store.batch_journal import encode_abort, journaled_end
 from tidemark.store.mapped_file_queue import MappedFileQueue
 from tidemark.store.paths import StorePaths
+from tidemark.store.storage import Storage
 
 TOKEN = bytes(range(16))
 
@@ -72,3 +79,45 @@ class Replica:
     def close(self) -> None:
         self.log.close()
         self.files.close()
+
+
+def replica_settings(root: Path) -> WriterSettings:
+    """Return the settings of member b of a group of two."""
+    return WriterSettings(
+        store_root=root,
+        replication=ReplicationMode.SYNC,
+        member="b",
+        group_members="a=h:1,b=h:2",
+        commit_log_segment_size_bytes=FILE_SIZE,
+        min_free_disk_bytes=0,
+    )
+
+
+class OpenedReplica:
+    """The store of member b, opened as its process does. It is closed by `close`."""
+
+    def __init__(self, root: Path, storage: Storage | None = None) -> None:
+        self._closed = False
+        self.disk = FailingDisk()
+        self.store = open_store(replica_settings(root), storage or self.disk)
+        self.files = MemberFiles(self.store.paths.replication, self.store.storage)
+        self.member = Member(
+            f"b.{self.files.identity()}",
+            end=self.store.recovered.end,
+            confirm=self.store.checkpoint.committed_offset,
+            promised=self.files.promised(),
+            epochs=self.files.epochs(),
+        )
+        self.replica = ReplicaDisk(self.store, self.files, self.member)
+
+    def bytes(self) -> bytes:
+        """Return the log's bytes."""
+        log, end = self.store.segments.log, self.member.end
+        return b"".join(log.read(start, min(FILE_SIZE, end - start)) for start in range(0, end, FILE_SIZE))
+
+    def close(self) -> None:
+        """Close the store, unless it is closed."""
+        if not self._closed:
+            self._closed = True
+            self.replica.close()
+            release_store(self.store)

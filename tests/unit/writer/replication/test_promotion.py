@@ -27,6 +27,7 @@ class Answer:
     member: str
     role: int
     state: bytes = b""
+    promised_epoch: int = 0
 
 
 def state(revision: int, in_sync: str, *, writer: str = "a", eligible: str = "", epoch: int = 65_536) -> GroupState:

@@ -79,7 +79,7 @@ def test_a_blank_record_is_a_part_of_its_piece() -> None:
 
 
 def test_a_replica_that_kept_some_batches_of_a_piece_gets_the_others() -> None:
-    """As after a kill within the write of the piece."""
+    """It was killed within the write of the piece."""
     batches = tuple(BatchRange(start, start + 10, start) for start in (0, 10, 20))
     pieces = RecentPieces(0, most_bytes=1 << 20)
     pieces.add(Piece(0, bytes(range(30)), batches))

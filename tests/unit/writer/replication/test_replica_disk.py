@@ -1,4 +1,4 @@
-"""What a replica does to its files, over a store that it has opened."""
+"""The files of a replica, over a store that it has opened."""
 
 from __future__ import annotations
 
@@ -9,19 +9,14 @@ import orjson
 import pytest
 
 from services.writer.batch.batch import QueueKey
-from services.writer.config import WriterSettings
-from services.writer.group_settings import ReplicationMode
-from services.writer.log.open_store import open_store, release_store
 from services.writer.log.queue_offsets import QueueOffsets, Snapshot, load_snapshot, save_snapshot
 from services.writer.replication.messages import Config, Welcome
-from services.writer.replication.replica_disk import ReplicaDisk
-from tests.unit.writer.log.log_tails import FILE_SIZE, FailingDisk, Tail
-from tests.unit.writer.replication.replicas import pieces_of, written
+from tests.unit.writer.log.log_tails import Tail
+from tests.unit.writer.replication.replicas import OpenedReplica, pieces_of, written
 from tidemark.errors import DiskFullError, ReplicaDivergedError
 from tidemark.replication.epochs import Epoch
 from tidemark.replication.group_state import GroupState
-from tidemark.replication.member import Member
-from tidemark.replication.member_files import STATE, MemberFiles
+from tidemark.replication.member_files import STATE
 from tidemark.replication.stored_state import encode_state
 from tidemark.store.originals.checked_copy import copy_path
 from tidemark.store.originals.next_offsets import NextOffsets, encode_next_offsets
@@ -29,47 +24,14 @@ from tidemark.store.originals.next_offsets import NextOffsets, encode_next_offse
 FIRST = Welcome("g", 5, (Epoch(5, 0),))
 
 
-class Opened:
-    """A replica's store, opened as its process does."""
-
-    def __init__(self, root: Path) -> None:
-        self._closed = False
-        self.disk = FailingDisk()
-        settings = WriterSettings(
-            store_root=root,
-            replication=ReplicationMode.SYNC,
-            member="b",
-            group_members="a=h:1,b=h:2",
-            commit_log_segment_size_bytes=FILE_SIZE,
-            min_free_disk_bytes=0,
-        )
-        self.store = open_store(settings, self.disk)
-        self.files = MemberFiles(self.store.paths.replication, self.disk)
-        self.member = Member(
-            f"b.{self.files.identity()}",
-            end=self.store.recovered.end,
-            confirm=self.store.checkpoint.committed_offset,
-            promised=self.files.promised(),
-            epochs=self.files.epochs(),
-        )
-        self.replica = ReplicaDisk(self.store, self.files, self.member)
-
-    def close(self) -> None:
-        """Close the store, unless it is closed."""
-        if not self._closed:
-            self._closed = True
-            self.replica.close()
-            release_store(self.store)
-
-
 @pytest.fixture
-def opened(tmp_path: Path) -> Iterator[Opened]:
-    made = Opened(tmp_path / "replica")
+def opened(tmp_path: Path) -> Iterator[OpenedReplica]:
+    made = OpenedReplica(tmp_path / "replica")
     yield made
     made.close()
 
 
-def test_received_pieces_are_synced_and_shown_up_to_the_committed_end(tail: Tail, opened: Opened) -> None:
+def test_received_pieces_are_synced_and_shown_up_to_the_committed_end(tail: Tail, opened: OpenedReplica) -> None:
     one, other = pieces_of(tail, written(tail, 100, 200))
     assert opened.replica.follow(FIRST, one.end) == 0
     applied = opened.replica.apply([one, other], committed=one.end)
@@ -78,19 +40,19 @@ def test_received_pieces_are_synced_and_shown_up_to_the_committed_end(tail: Tail
     assert opened.replica.apply([], committed=1 << 40).confirm == other.end, "not more than it has"
 
 
-def test_a_restart_shows_no_more_than_before(tail: Tail, opened: Opened, tmp_path: Path) -> None:
-    """What is above the confirm offset may never be committed."""
+def test_a_restart_shows_no_more_than_before(tail: Tail, opened: OpenedReplica, tmp_path: Path) -> None:
+    """Bytes above the confirm offset may never be committed."""
     one, other = pieces_of(tail, written(tail, 100, 200))
     opened.replica.follow(FIRST, one.end)
     opened.replica.apply([one, other], committed=one.end)
     opened.close()
-    again = Opened(tmp_path / "replica")
+    again = OpenedReplica(tmp_path / "replica")
     assert (again.member.end, again.member.confirm, again.member.epochs) == (other.end, one.end, FIRST.epochs)
     assert again.member.promised == 5
     again.close()
 
 
-def test_a_piece_that_cannot_be_written_is_asked_for_again(tail: Tail, opened: Opened) -> None:
+def test_a_piece_that_cannot_be_written_is_asked_for_again(tail: Tail, opened: OpenedReplica) -> None:
     one, other = pieces_of(tail, written(tail, 100, 200))
     opened.replica.follow(FIRST, 0)
     opened.replica.apply([one], committed=0)
@@ -102,7 +64,7 @@ def test_a_piece_that_cannot_be_written_is_asked_for_again(tail: Tail, opened: O
     assert opened.replica.apply([other], committed=other.end).confirm == other.end
 
 
-def test_a_cut_forgets_saved_queue_offsets(tail: Tail, opened: Opened) -> None:
+def test_a_cut_forgets_saved_queue_offsets(tail: Tail, opened: OpenedReplica) -> None:
     """They count records that are gone, and other records may come in their place."""
     one, other = pieces_of(tail, written(tail, 100, 200))
     opened.replica.follow(FIRST, 0)
@@ -113,7 +75,7 @@ def test_a_cut_forgets_saved_queue_offsets(tail: Tail, opened: Opened) -> None:
     assert opened.member.end == one.end
 
 
-def test_committed_bytes_are_not_cut(tail: Tail, opened: Opened) -> None:
+def test_committed_bytes_are_not_cut(tail: Tail, opened: OpenedReplica) -> None:
     (one,) = pieces_of(tail, written(tail, 100))
     opened.replica.follow(FIRST, 0)
     opened.replica.apply([one], committed=one.end)
@@ -122,7 +84,7 @@ def test_committed_bytes_are_not_cut(tail: Tail, opened: Opened) -> None:
     assert opened.member.end == one.end
 
 
-def test_an_epoch_is_saved_before_its_first_byte(tail: Tail, opened: Opened) -> None:
+def test_an_epoch_is_saved_before_its_first_byte(tail: Tail, opened: OpenedReplica) -> None:
     one, other = pieces_of(tail, written(tail, 100, 200))
     epochs = (Epoch(5, 0), Epoch(6, one.end))
     opened.replica.follow(Welcome("g", 6, epochs), other.end)
@@ -132,7 +94,7 @@ def test_an_epoch_is_saved_before_its_first_byte(tail: Tail, opened: Opened) -> 
     assert opened.files.epochs() == epochs
 
 
-def test_small_files_are_written_with_their_copies(opened: Opened) -> None:
+def test_small_files_are_written_with_their_copies(opened: OpenedReplica) -> None:
     content = orjson.dumps({"topicConfigTable": {}, "dataVersion": {"counter": 3}})
     applied = opened.replica.apply([Config("topics.json", content, 1), Config("unknown", b"x", 2)], committed=0)
     assert applied.acknowledged.config_number == 2
@@ -143,14 +105,14 @@ def test_small_files_are_written_with_their_copies(opened: Opened) -> None:
     assert copy.read_bytes().endswith(content)
 
 
-def test_the_groups_state_does_not_go_back(opened: Opened) -> None:
+def test_the_groups_state_does_not_go_back(opened: OpenedReplica) -> None:
     older, newer = (GroupState(revision, 5, "a.0", frozenset(), frozenset(), 2, "g") for revision in (3, 4))
     for state in (newer, older):
         opened.replica.apply([Config(STATE, encode_state(state), 1)], committed=0)
     assert opened.files.state() == newer
 
 
-def test_the_writers_queue_offsets_are_saved_once_the_log_has_their_records(tail: Tail, opened: Opened) -> None:
+def test_the_writers_queue_offsets_are_saved_once_the_log_has_their_records(tail: Tail, opened: OpenedReplica) -> None:
     """Otherwise a promotion would read the whole log."""
     one, other = pieces_of(tail, written(tail, 100, 200))
     offsets = QueueOffsets()
