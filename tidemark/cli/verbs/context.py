@@ -145,10 +145,10 @@ def _checked(key: str, value: str) -> str:
     if key in PATHS:
         return os.path.abspath(os.path.expanduser(value))
     if key == "writer":
-        from tidemark.client.errors.address_faults import require_writer_address
+        from tidemark.client.errors.address_faults import require_store_address
 
         for address in value.split(","):
-            require_writer_address(address.strip(), option)
+            require_store_address(address, option)
     elif not value.startswith(("http://", "https://")):
         raise typer.BadParameter(
             f"{value!r} is no http or https address, such as http://127.0.0.1:8080", param_hint=option

@@ -8,8 +8,9 @@ import threading
 from tidemark.errors import ArgumentIllegalError, DeadlineExceededError, StoreError, WriterUnreachableError
 from tidemark.tls.credentials import TLS_SCHEME, Credentials
 
+SEPARATOR = "|"  # between the members of a group
 PATIENCE_S = 0.7  # a running writer has usually answered by then; after that, check the address
-_LOOK_S = 1.0
+LOOK_S = 1.0  # longest time of a look at an address
 _PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes((0, 0, 0, 4, 0, 0, 0, 0, 0))  # HTTP/2 preface, empty SETTINGS
 _FRAME_HEAD, _SETTINGS = 9, 4  # bytes of a frame's head; the type of the frame that an HTTP/2 server sends first
 _TLS_ALERT = 0x15  # the first byte of a TLS server's answer to plain bytes
@@ -34,6 +35,16 @@ def require_writer_address(address: str, argument: str = "writers") -> str:
             argument=argument,
         )
     return address
+
+
+def members_of(address: str) -> tuple[str, ...]:
+    """Return the addresses in *address*: host:port of a writer, or those of a group's members, separated by ``|``."""
+    return tuple(dict.fromkeys(one.strip() for one in address.split(SEPARATOR)))
+
+
+def require_store_address(address: str, argument: str = "writers") -> str:
+    """Return *address* without spaces if it names a writer or a group's members; else raise ArgumentIllegalError."""
+    return SEPARATOR.join(require_writer_address(one, argument) for one in members_of(address))
 
 
 def explained(error: StoreError, address: str, credentials: Credentials) -> StoreError:
@@ -81,14 +92,14 @@ def look(address: str) -> Cause | None:
 
     thread = threading.Thread(target=dial, name="tidemark-look", daemon=True)  # daemon: a resolver may block longer
     thread.start()
-    thread.join(_LOOK_S)
+    thread.join(LOOK_S)
     return found[0] if found else None
 
 
 def _dial(address: str) -> Cause | None:
     host, _, port = address.removeprefix(TLS_SCHEME).rpartition(":")
     try:
-        with socket.create_connection((host.strip("[]"), int(port)), _LOOK_S) as connection:
+        with socket.create_connection((host.strip("[]"), int(port)), LOOK_S) as connection:
             connection.sendall(_PREFACE)
             answer = connection.recv(64)
     except socket.gaierror as error:
@@ -109,7 +120,7 @@ def _dial(address: str) -> Cause | None:
 def speaks_grpc(host: str, port: int) -> bool:
     """Return True if the service at host:port answers HTTP/2 without TLS, as a writer does."""
     try:
-        with socket.create_connection((host, port), _LOOK_S) as connection:
+        with socket.create_connection((host, port), LOOK_S) as connection:
             connection.sendall(_PREFACE)
             answer = connection.recv(_FRAME_HEAD)
     except OSError:

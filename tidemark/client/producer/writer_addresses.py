@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 import orjson
 
-from tidemark.client.errors.address_faults import require_writer_address
+from tidemark.client.errors.address_faults import require_store_address
 from tidemark.errors import ArgumentIllegalError
 
 _LOOK_EVERY_S = 1.0
@@ -20,11 +20,11 @@ class WriterList(Protocol):
     """A source of writer addresses."""
 
     def addresses(self) -> tuple[str, ...]:
-        """Return host:port of each current writer."""
+        """Return the entry of each current writer: host:port, or those of a group's members, separated by |."""
 
 
 class FixedList:
-    """A fixed list. writers: host:port; several as a sequence, or separated by commas."""
+    """A fixed list. writers: an entry for each store, as a sequence or separated by commas; see `members_of`."""
 
     def __init__(self, writers: str | Sequence[str]) -> None:
         parts = writers.split(",") if isinstance(writers, str) else writers
@@ -35,7 +35,8 @@ class FixedList:
 
 
 class RouteFile:
-    """A TOML or JSON file (by its suffix) with one top-level line ``name = "host:port"`` per writer.
+    """A TOML or JSON file (by its suffix) with one top-level line ``name = "host:port"`` per writer, or
+    ``name = "host:port|host:port|…"`` per group.
 
     It is checked once a second and read again after a change. While it cannot be read or parsed, for example in the
     middle of a change, the previous writers stay in use.
@@ -85,4 +86,4 @@ def _checked(parts: Sequence[str], argument: str) -> tuple[str, ...]:
     addresses = tuple(dict.fromkeys(part.strip() for part in parts))
     if not addresses:
         raise ArgumentIllegalError(f"{argument} has no writer; give at least one host:port", argument=argument)
-    return tuple(require_writer_address(address, argument) for address in addresses)
+    return tuple(require_store_address(address, argument) for address in addresses)

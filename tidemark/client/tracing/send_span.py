@@ -12,6 +12,7 @@ from typing import Self
 
 from opentelemetry.trace import Span, SpanKind, Status, StatusCode, get_tracer
 
+from tidemark.client.errors.address_faults import members_of
 from tidemark.client.message import Message
 from tidemark.client.send_result import SendResult
 from tidemark.status import status_of
@@ -64,7 +65,7 @@ class SendSpan:
             self._fail(error)
             return
         result = done.result()
-        host, _, port = result.writer.rpartition(":")
+        host, _, port = members_of(result.writer)[0].rpartition(":")
         self._span.set_attributes(
             {
                 attributes.PARTITION: str(result.queue_id),

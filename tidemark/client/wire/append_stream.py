@@ -13,26 +13,26 @@ from typing import Any
 
 import grpc
 
-from tidemark.client.errors.grpc_errors import error_of_rpc, is_answer, may_resume
+from tidemark.client.errors.grpc_errors import error_of_rpc, may_resume
 from tidemark.client.wire.append_frame import encode_frame
 from tidemark.client.wire.batch_stream import BROKEN_PAUSE_S, CONNECT_SLICE_S, BatchStream
 from tidemark.client.wire.pending_batches import Pending, PendingLimits
+from tidemark.client.wire.store_members import StoreMembers
 from tidemark.errors import StoreClosedError, StoreError
 from tidemark.v1 import commit_log_pb2
-from tidemark.v1.commit_log_pb2_grpc import CommitLogServiceStub
 
 _APPEND_STREAM = f"/{commit_log_pb2.DESCRIPTOR.services_by_name['CommitLogService'].full_name}/AppendStream"
 
 
 class WriterStream(BatchStream):
-    """One gRPC stream to the writer at *address*.
+    """One gRPC stream to the writer of the store at *address*, one of its *members*.
 
     on_offer  called with the address that the writer offers for remoting frames; empty for none
     """
 
     def __init__(
         self,
-        channel: grpc.Channel,
+        members: StoreMembers,
         address: str,
         *,
         timeout_s: float,
@@ -40,13 +40,9 @@ class WriterStream(BatchStream):
         explain: Callable[[], tuple[StoreError, bool]] | None = None,
         on_offer: Callable[[str], None] = lambda _: None,
     ) -> None:
-        super().__init__(address, timeout_s=timeout_s, limits=limits, explain=explain)
+        super().__init__(address, timeout_s=timeout_s, limits=limits, explain=explain, is_group=members.is_group)
         self._on_offer = on_offer
-        self._stub = CommitLogServiceStub(channel)
-        # like the stub's method, but for requests that are already bytes
-        self._append: grpc.StreamStreamMultiCallable[bytes, Any] = channel.stream_stream(
-            _APPEND_STREAM, response_deserializer=commit_log_pb2.AppendStreamResponse.FromString
-        )
+        self._members = members
         self._timers = threading.Condition(self._lock)  # an event is earlier than the watcher's wait
         self._watch_until = float("inf")
         self._stream_number = 0
@@ -61,6 +57,11 @@ class WriterStream(BatchStream):
         with self._lock:
             call = self._call
             self._timers.notify_all()
+        if call is not None:
+            call.cancel()
+
+    def leave_member(self) -> None:
+        call = self._call
         if call is not None:
             call.cancel()
 
@@ -81,7 +82,7 @@ class WriterStream(BatchStream):
                 continue
             with self._lock:
                 self._stream_number += 1
-                call = self._call = self._append(self._frames(self._stream_number))
+                call = self._call = self._open(self._frames(self._stream_number))
             error, resume = self._read_answers(call)
             del call  # do not keep the ended call while waiting for more batches
             self._break(error, resume=resume)
@@ -106,17 +107,22 @@ class WriterStream(BatchStream):
     def _connect(self) -> bool:
         """Return True if the writer answers. Checked first, so that a batch counts as sent only if it may arrive."""
         try:
-            request = commit_log_pb2.GetLogInfoRequest()
-            info = self._stub.GetLogInfo(request, timeout=CONNECT_SLICE_S, wait_for_ready=True)
+            info = self._members.find(CONNECT_SLICE_S)
+        except StoreError as error:
+            self._not_found(error)
+            return False
+        if info is not None:
             self._on_offer(info.remoting_address)
-        except grpc.RpcError as failure:
-            if not is_answer(failure):
-                self._give_back(error_of_rpc(failure))
-                self._look_for_a_cause()
-                return False
         self.is_down = False
         self.has_connected = True
         return True
+
+    def _open(self, frames: Iterator[bytes]) -> Any:
+        """Open a stream as the stub does, but for requests that are already bytes."""
+        append: grpc.StreamStreamMultiCallable[bytes, Any] = self._members.channel.stream_stream(
+            _APPEND_STREAM, response_deserializer=commit_log_pb2.AppendStreamResponse.FromString
+        )
+        return append(frames)
 
     def _frames(self, stream_number: int) -> Iterator[bytes]:
         """Yield frames for one stream, until another stream replaces it. Runs in gRPC's thread."""

@@ -17,7 +17,7 @@ from tidemark.client.errors.grpc_errors import error_of_status, is_definite, is_
 from tidemark.client.send_result import SendResult
 from tidemark.client.wire.answer_reader import AnswerReader
 from tidemark.client.wire.pending_batches import Pending, PendingBatches, PendingLimits, Repeat
-from tidemark.errors import InFlightLimitError, StoreClosedError, StoreError, WriterUnreachableError
+from tidemark.errors import InFlightLimitError, NotLeaderError, StoreClosedError, StoreError, WriterUnreachableError
 from tidemark.v1 import commit_log_pb2
 
 BROKEN_PAUSE_S = 0.05
@@ -32,6 +32,7 @@ class BatchStream(ABC):
 
     timeout_s  how long `close` waits for answers
     explain    returns the reason why the writer does not answer, and True if waiting cannot help; may take two seconds
+    is_group   the store has several members: a batch is repeated until it is committed
     """
 
     def __init__(
@@ -41,8 +42,11 @@ class BatchStream(ABC):
         timeout_s: float,
         limits: PendingLimits,
         explain: Callable[[], tuple[StoreError, bool]] | None = None,
+        is_group: bool = False,
     ) -> None:
         self._explain = explain
+        self._is_group = is_group
+        self._is_refused_by_replica = False
         self.has_connected = False  # a writer has answered at this address
         self._explain_at = 0.0  # time.monotonic() of the next check of a silent writer
         self._address = address
@@ -167,6 +171,10 @@ class BatchStream(ABC):
                 thread.join()
 
     @abstractmethod
+    def leave_member(self) -> None:
+        """End the connection to a member of a group that no longer writes; the next one goes to the writer."""
+
+    @abstractmethod
     def _end(self) -> None:
         """End the connection, so that the threads end."""
 
@@ -183,6 +191,15 @@ class BatchStream(ABC):
             failed = self._pending.explain(error, remove=is_final)
             self._completing += len(failed)
         self._complete([partial(pending.future.set_exception, error) for pending in failed])
+
+    def _not_found(self, error: StoreError) -> None:
+        """Handle that no writer was found, for *error*."""
+        self._give_back(error)
+        if isinstance(error, NotLeaderError):
+            with self._lock:
+                self._pending.explain(error, remove=False)
+        else:
+            self._look_for_a_cause()
 
     def _give_back(self, reason: StoreError) -> None:
         """Fail the batches that may go to another writer, because this one does not answer."""
@@ -222,6 +239,13 @@ class BatchStream(ABC):
             if self._pending.has_frame:
                 self._sendable.notify_all()
         self._complete(outcomes)
+        self._leave_replica()
+
+    def _leave_replica(self) -> None:
+        """End the connection if a batch was refused because the other side no longer writes."""
+        if self._is_refused_by_replica:
+            self._is_refused_by_replica = False
+            self.leave_member()
 
     def _complete(self, outcomes: Sequence[_Outcome]) -> None:
         """Complete futures that `_completing` counts. Without the lock, because callbacks may submit again."""
@@ -233,10 +257,19 @@ class BatchStream(ABC):
                 self._notify_room()
 
     def _appended(self, result: commit_log_pb2.AppendStreamResponse.Result) -> _Outcome | None:
-        pending = self._pending.settle(result.correlation_id)
+        pending = self._pending.find(result.correlation_id)
         if pending is None:
             return None
+        if self._is_open(result.appended) and pending.repeat is not Repeat.NEVER:
+            pending.maybe_stored = True
+            self._repeat_later(pending, None)
+            return None
+        self._pending.settle(result.correlation_id)
         return partial(_answer, pending, result.appended, self._address)
+
+    def _is_open(self, answer: commit_log_pb2.AppendBatchResponse) -> bool:
+        """Return True if a group may still lose the batch: its replicas have not confirmed it in time."""
+        return self._is_group and answer.status == commit_log_pb2.PUT_STATUS_FLUSH_SLAVE_TIMEOUT
 
     def _refused(self, result: commit_log_pb2.AppendStreamResponse.Result) -> _Outcome | None:
         return self._refuse(result.correlation_id, error_of_status(result.error), retry_delay_s(result.error))
@@ -248,13 +281,16 @@ class BatchStream(ABC):
             return None
         if is_retryable(error) and not (pending.repeat is Repeat.NEVER or (pending.may_move and is_definite(error))):
             pending.last_error = error
-            delay_s = given_delay_s or min(_FIRST_DELAY_S * 2**pending.refusals, _GREATEST_DELAY_S)
-            due = time.monotonic() + delay_s
-            self._pending.delay(pending, due=due)
-            self._watch(due)
+            self._is_refused_by_replica = self._is_group and isinstance(error, NotLeaderError)
+            self._repeat_later(pending, given_delay_s)
             return None
         self._pending.settle(correlation_id)
         return partial(pending.future.set_exception, error)
+
+    def _repeat_later(self, pending: Pending, given_delay_s: float | None) -> None:
+        due = time.monotonic() + (given_delay_s or min(_FIRST_DELAY_S * 2**pending.refusals, _GREATEST_DELAY_S))
+        self._pending.delay(pending, due=due)
+        self._watch(due)
 
     # ── deadlines and delays ────────────────────────────────────────────────────────────────────────────────────────
 

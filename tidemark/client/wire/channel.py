@@ -34,8 +34,8 @@ _SERVICE_CONFIG = {
         }
     ]
 }
+_SERVICE_CONFIG_OPTION = ("grpc.service_config", orjson.dumps(_SERVICE_CONFIG).decode())
 _OPTIONS = (
-    ("grpc.service_config", orjson.dumps(_SERVICE_CONFIG).decode()),
     ("grpc.max_send_message_length", -1),  # the writer decides how large a batch may be
     ("grpc.max_receive_message_length", -1),
     ("grpc.keepalive_time_ms", KEEPALIVE_TIME_MS),
@@ -54,14 +54,15 @@ def default_address() -> str:
     return ClientSettings().writer_address
 
 
-def open_channel(address: str, credentials: Credentials | None = None) -> grpc.Channel:
+def open_channel(address: str, credentials: Credentials | None = None, *, is_member: bool = False) -> grpc.Channel:
     """Open a channel to the writer at *address*: host:port or tls://host:port. It connects at the first call.
 
     credentials: default: from the environment. Raises TlsFilesError for unusable files
+    is_member: one of several members of a group: calls that fail are repeated elsewhere, not here
     """
     credentials = credentials or Credentials.from_environment()
     target = credentials.target(require_writer_address(address))
-    options = (*_OPTIONS, proxy_option())
+    options = (*([] if is_member else [_SERVICE_CONFIG_OPTION]), *_OPTIONS, proxy_option())
     if target.is_tls:
         channel = grpc.secure_channel(target.address, credentials_of(credentials), options=options)
     else:

@@ -111,7 +111,7 @@ class LoneSendStream(RemotingStream):
         if len(results) != 1:
             return None
         number, answer = pending.correlation_id, results[0]
-        if answer.correlation_id != number or not answer.HasField("appended"):
+        if answer.correlation_id != number or not answer.HasField("appended") or self._is_open(answer.appended):
             return None
         try:
             result = SendResult.of(

@@ -26,7 +26,8 @@ from tidemark.client.wire.driven_future import DrivenFuture
 from tidemark.client.wire.frame_socket import FrameSocket
 from tidemark.client.wire.loop_reader import LoopFuture, LoopReader
 from tidemark.client.wire.pending_batches import FRAME_BYTES, Pending, PendingLimits
-from tidemark.errors import FrameIllegalError, StoreError, TlsFilesError, WriterUnreachableError
+from tidemark.client.wire.store_members import StoreMembers
+from tidemark.errors import FrameIllegalError, NotLeaderError, StoreError, WriterUnreachableError
 from tidemark.remoting.codes import ResponseCode, TidemarkCode
 from tidemark.remoting.frame import Frame
 from tidemark.remoting.prepared_head import RequestHead, success_body
@@ -47,6 +48,7 @@ _HEAD_WITHOUT_TOKEN = RequestHead(TidemarkCode.APPEND, {})
 class RemotingStream(BatchStream):
     """The connection to the writer at *address*, which serves remoting frames at *remoting_address*.
 
+    members     of a group: the address that the present writer offers is asked for at each connection
     connection  the first connection; None: connect at the first batch
     """
 
@@ -59,13 +61,15 @@ class RemotingStream(BatchStream):
         timeout_s: float,
         limits: PendingLimits,
         explain: Callable[[], tuple[StoreError, bool]] | None = None,
+        members: StoreMembers | None = None,
         connection: FrameSocket | None = None,
     ) -> None:
-        super().__init__(address, timeout_s=timeout_s, limits=limits, explain=explain)
+        super().__init__(address, timeout_s=timeout_s, limits=limits, explain=explain, is_group=members is not None)
         self._remoting_address = remoting_address
+        self._members = members
         self._credentials = credentials
         self._shows_token = credentials.shows_token
-        self._is_tls = credentials.target(address).is_tls
+        self._is_tls = credentials.target(address).is_tls  # a group uses it everywhere or nowhere
         self._socket = connection
         self._sending = threading.Lock()  # held while a frame is sent; frames go out in the order of their batches
         self._reading = threading.Lock()  # held by the one thread that connects and reads
@@ -386,18 +390,21 @@ class RemotingStream(BatchStream):
             self._completing += len(outcomes)
             self._notify_room()
         self._complete(outcomes)
+        self._leave_replica()
 
     # ── the connection ──────────────────────────────────────────────────────────────────────────────────────────────
 
     def _connect(self) -> bool:
         time.sleep(max(0.0, self._connect_at - time.monotonic()))
         try:
+            self._find_writer()
             connection = FrameSocket.connect(
                 self._remoting_address, self._credentials, is_tls=self._is_tls, timeout_s=CONNECT_SLICE_S
             )
-        except (OSError, TlsFilesError) as error:
-            self._give_back(WriterUnreachableError(f"{self._remoting_address}: {error}"))
-            self._look_for_a_cause()
+        except (OSError, StoreError) as error:
+            if not isinstance(error, NotLeaderError):
+                error = WriterUnreachableError(f"{self._remoting_address}: {error}")
+            self._not_found(error)
             self._pass_time(time.monotonic())
             time.sleep(BROKEN_PAUSE_S)
             return False
@@ -406,6 +413,20 @@ class RemotingStream(BatchStream):
         with self._lock:
             self._socket = connection
         return True
+
+    def _find_writer(self) -> None:
+        """Find the address of the group's present writer. Raises StoreError."""
+        if self._members is not None:
+            info = self._members.find(CONNECT_SLICE_S)
+            assert info is not None
+            if not info.remoting_address:
+                raise WriterUnreachableError("it offers no remoting frames, unlike the earlier writer")
+            self._remoting_address = info.remoting_address
+
+    def leave_member(self) -> None:
+        connection = self._socket
+        if connection is not None:
+            connection.end()
 
     def _lost(self, connection: FrameSocket, error: Exception) -> None:
         """Handle the end of the connection: its batches are sent again on the next one."""

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TypeVar
-
-import grpc
+from typing import Any
 
 from tidemark.client.unknown_keywords import suggests_keywords
-from tidemark.client.wire.channel import default_address, open_channel
-from tidemark.client.wire.unary_call import call_writer
+from tidemark.client.wire.channel import default_address
+from tidemark.client.wire.store_members import StoreMembers
 from tidemark.tls.credentials import Credentials
 from tidemark.v1 import topics_pb2
 from tidemark.v1.topics_pb2_grpc import TopicServiceStub
 
-_Request = TypeVar("_Request")
-_Response = TypeVar("_Response")
 BATCH_QUEUE = {"queue.type": "BatchCQ"}
 
 
@@ -41,9 +37,10 @@ class Topic:
 class Topics:
     """Topic administration. Every method raises the StoreError of the writer's reason, or WriterUnreachableError.
 
-    address      host:port or tls://host:port; default: TIDEMARK_WRITER_ADDRESS, then 127.0.0.1:8081
+    address      host:port or tls://host:port, or those of a group's members, separated by |. Default:
+                 TIDEMARK_WRITER_ADDRESS, then 127.0.0.1:8081
     credentials  see `Credentials`; default: from the environment
-    channel      an existing channel to *address*
+    members      existing connections to use instead
     """
 
     @suggests_keywords
@@ -53,20 +50,17 @@ class Topics:
         *,
         timeout_s: float = 10.0,
         credentials: Credentials | None = None,
-        channel: grpc.Channel | None = None,
+        members: StoreMembers | None = None,
     ) -> None:
-        self._address = address or ("" if channel is not None else default_address())
-        self._credentials = credentials or Credentials.from_environment()
-        self._channel = channel or open_channel(self._address, self._credentials)
-        self._is_own_channel = channel is None
-        self._stub = TopicServiceStub(self._channel)
+        self._members = members or StoreMembers(address or default_address(), credentials)
+        self._owns_members = members is None
         self._timeout_s = timeout_s
 
     @suggests_keywords
     def create(self, name: str, *, queues: int = 0, attributes: Mapping[str, str] | None = None) -> Topic:
         """Create a topic, or return the existing one of the same shape. queues: 0 for the writer's default."""
         request = topics_pb2.CreateTopicRequest(name=name, queue_count=queues, attributes=attributes or {})
-        return Topic.of(self._call(self._stub.CreateTopic, request).topic)
+        return Topic.of(self._call("CreateTopic", request).topic)
 
     @suggests_keywords
     def alter(
@@ -91,33 +85,34 @@ class Topics:
             permission=permission,
             attributes=attributes or {},
         )
-        return Topic.of(self._call(self._stub.AlterTopic, request).topic)
+        return Topic.of(self._call("AlterTopic", request).topic)
 
     def describe(self, name: str) -> tuple[Topic, dict[int, int]]:
         """Return the topic, and a mapping from queue id to the queue offset of the next append."""
-        answer = self._call(self._stub.DescribeTopic, topics_pb2.DescribeTopicRequest(name=name))
+        answer = self._call("DescribeTopic", topics_pb2.DescribeTopicRequest(name=name))
         return Topic.of(answer.topic), {queue.queue_id: queue.next_queue_offset for queue in answer.queues}
 
     def list_all(self) -> list[Topic]:
         """Return all topics."""
-        return [Topic.of(topic) for topic in self._call(self._stub.ListTopics, topics_pb2.ListTopicsRequest()).topics]
+        return [Topic.of(topic) for topic in self._call("ListTopics", topics_pb2.ListTopicsRequest()).topics]
 
     def delete(self, name: str) -> None:
         """Delete a topic; queue offsets of its name are never used again."""
-        self._call(self._stub.DeleteTopic, topics_pb2.DeleteTopicRequest(name=name))
+        self._call("DeleteTopic", topics_pb2.DeleteTopicRequest(name=name))
 
     def route(self, name: str) -> Topic:
         """Return the topic that an append would find or create."""
-        return Topic.of(self._call(self._stub.GetRoute, topics_pb2.GetRouteRequest(name=name)).topic)
+        return Topic.of(self._call("GetRoute", topics_pb2.GetRouteRequest(name=name)).topic)
 
-    def _call(self, method: Callable[..., _Response], request: _Request) -> _Response:
-        answer: _Response = call_writer(method, request, self._address, self._credentials, timeout_s=self._timeout_s)
-        return answer
+    def _call(self, method: str, request: Any) -> Any:
+        return self._members.call(
+            lambda channel: getattr(TopicServiceStub(channel), method), request, timeout_s=self._timeout_s
+        )
 
     def close(self) -> None:
-        """Close the connection, unless the caller gave the channel."""
-        if self._is_own_channel:
-            self._channel.close()
+        """Close the connections, unless the caller gave them."""
+        if self._owns_members:
+            self._members.close()
 
     def __enter__(self) -> Topics:
         return self

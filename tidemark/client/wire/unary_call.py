@@ -6,7 +6,7 @@ from typing import Any
 
 import grpc
 
-from tidemark.client.errors.address_faults import PATIENCE_S, wrong_address
+from tidemark.client.errors.address_faults import LOOK_S, PATIENCE_S, wrong_address
 from tidemark.client.errors.grpc_errors import error_of_rpc
 from tidemark.client.errors.tls_faults import with_cause
 from tidemark.tls.credentials import Credentials
@@ -25,7 +25,7 @@ def call_writer(method: Any, request: Any, address: str, credentials: Credential
         pass
     except grpc.RpcError as error:
         raise with_cause(error_of_rpc(error), address, credentials) from error
-    fault = wrong_address(address, credentials)
+    fault = wrong_address(address, credentials) if timeout_s > PATIENCE_S + LOOK_S else None
     if fault is not None:
         call.cancel()
         raise fault

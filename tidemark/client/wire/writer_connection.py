@@ -7,16 +7,14 @@ import time
 
 import grpc
 
-from tidemark.client.errors.address_faults import wrong_address
-from tidemark.client.errors.tls_faults import with_cause
 from tidemark.client.wire.append_stream import WriterStream
 from tidemark.client.wire.batch_stream import CONNECT_SLICE_S, BatchStream
-from tidemark.client.wire.channel import open_channel
 from tidemark.client.wire.frame_socket import FrameSocket
+from tidemark.client.wire.group_watch import GroupWatch
 from tidemark.client.wire.lone_send import LoneSendStream
 from tidemark.client.wire.pending_batches import PendingLimits
+from tidemark.client.wire.store_members import StoreMembers
 from tidemark.client.wire.topic_admin import Topics
-from tidemark.client.wire.unary_call import call_writer
 from tidemark.client.wire.wire import Wire, may_use
 from tidemark.client.wire.writer_latency import Latency
 from tidemark.errors import (
@@ -35,7 +33,9 @@ _UNREACHED_S = 30.0  # until the next try to connect to an offered address that 
 
 
 class WriterLink:
-    """A stream of batches and calls to the writer at *address*. It connects at its first use.
+    """A stream of batches and calls to the writer at *address*, or to the one of the group's members that writes.
+
+    It connects at its first use.
 
     wire    grpc: always use gRPC. remoting: send batches in remoting frames if the writer offers them
     stream  the stream of batches. Before the first batch it is gRPC's
@@ -57,19 +57,18 @@ class WriterLink:
         self._choose_at = 0.0 if wire == "remoting" else float("inf")  # time.monotonic() of the next try to switch
         self._credentials = credentials
         self._timeout_s = timeout_s
-        self._channel = open_channel(address, credentials)
-        self._log = CommitLogServiceStub(self._channel)
-        self._topic_service = TopicServiceStub(self._channel)
+        self._members = StoreMembers(address, credentials)
         self.stream: BatchStream = WriterStream(
-            self._channel,
+            self._members,
             address,
             timeout_s=timeout_s,
             limits=limits,
             explain=self._explain_silence,
             on_offer=self.offer,
         )
-        self.topics = Topics(address, timeout_s=timeout_s, credentials=credentials, channel=self._channel)
+        self.topics = Topics(timeout_s=timeout_s, members=self._members)
         self.latency = Latency()
+        self._watch: GroupWatch | None = None
         self._greatest_batch: int | None = None
 
     # ── the choice of the wire ──────────────────────────────────────────────────────────────────────────────────────
@@ -81,15 +80,23 @@ class WriterLink:
 
     def offer(self, remoting_address: str) -> None:
         """Note the address that the writer offers for remoting frames: host:port, or empty for none."""
-        self._offer = remoting_address if may_use(remoting_address, self.address) else ""
+        self._offer = remoting_address if may_use(remoting_address, self._members.address) else ""
 
     def chosen_stream(self) -> BatchStream:
         """Return the stream for the next batch. It becomes remoting once nothing is in flight over gRPC."""
+        if self._members.is_group and self._watch is None:
+            self._start_watch()
         if self.is_choosing:
             with self._choosing:
                 if self.is_choosing and self.stream.is_idle:
                     self._choose()
         return self.stream
+
+    def _start_watch(self) -> None:
+        with self._choosing:
+            if self._watch is None:
+                self._watch = GroupWatch(self._members, lambda: self.stream)
+                self._watch.start()
 
     def _choose(self) -> None:
         assert self._offer
@@ -109,6 +116,7 @@ class WriterLink:
             timeout_s=self._timeout_s,
             limits=self._limits,
             explain=self._explain_silence,
+            members=self._members if self._members.is_group else None,
             connection=connection,
         )
         self.stream.has_connected = True
@@ -116,7 +124,7 @@ class WriterLink:
 
     def _connect(self, remoting_address: str) -> FrameSocket | None:
         """Return a connection; None if the address cannot be reached from here, as in a network with other names."""
-        is_tls = self._credentials.target(self.address).is_tls
+        is_tls = self._credentials.target(self._members.address).is_tls
         try:
             return FrameSocket.connect(remoting_address, self._credentials, is_tls=is_tls, timeout_s=CONNECT_SLICE_S)
         except (OSError, ValueError, TlsFilesError):
@@ -126,9 +134,10 @@ class WriterLink:
 
     def log_info(self) -> commit_log_pb2.GetLogInfoResponse:
         """Return the current bounds, limits and identity of the writer's log."""
-        request = commit_log_pb2.GetLogInfoRequest()
-        answer: commit_log_pb2.GetLogInfoResponse = call_writer(
-            self._log.GetLogInfo, request, self.address, self._credentials, timeout_s=self._timeout_s
+        answer: commit_log_pb2.GetLogInfoResponse = self._members.call(
+            lambda channel: CommitLogServiceStub(channel).GetLogInfo,
+            commit_log_pb2.GetLogInfoRequest(),
+            timeout_s=self._timeout_s,
         )
         return answer
 
@@ -139,7 +148,7 @@ class WriterLink:
         """
         if self.stream.has_connected:
             return None
-        return wrong_address(self.address, self._credentials)
+        return self._members.wrong_address()
 
     def _explain_silence(self) -> tuple[StoreError, bool]:
         """Return the reason why the writer does not answer, and True if waiting cannot help."""
@@ -150,13 +159,15 @@ class WriterLink:
 
     def with_cause(self, error: StoreError) -> StoreError:
         """Return *error* of a call to this writer, or the TlsFailedError that caused it."""
-        return with_cause(error, self.address, self._credentials)
+        return self._members.with_cause(error)
 
     def ask_route(self, topic: str) -> grpc.Future[topics_pb2.GetRouteResponse]:
         """Request the writer's route for *topic*; return the future of its answer."""
-        request = topics_pb2.GetRouteRequest(name=topic)
-        answer: grpc.Future[topics_pb2.GetRouteResponse]
-        answer = self._topic_service.GetRoute.future(request, timeout=self._timeout_s)
+        answer: grpc.Future[topics_pb2.GetRouteResponse] = self._members.begin(
+            lambda channel: TopicServiceStub(channel).GetRoute,
+            topics_pb2.GetRouteRequest(name=topic),
+            timeout_s=self._timeout_s,
+        )
         return answer
 
     def require_transportable(self, size: int) -> None:
@@ -178,5 +189,7 @@ class WriterLink:
 
     def close(self, deadline: float | None = None) -> None:
         """Wait for answers until *deadline* (default: for the timeout), and close the connection."""
+        if self._watch is not None:
+            self._watch.close()
         self.stream.close(deadline)
-        self._channel.close()
+        self._members.close()

@@ -118,6 +118,6 @@ def test_addresses_with_tls_are_not_probed(http_address: str) -> None:
 
 def test_a_server_that_is_silent_has_no_fault(monkeypatch: pytest.MonkeyPatch) -> None:
     """It accepts, and is too busy to answer within the look."""
-    monkeypatch.setattr("tidemark.client.errors.address_faults._LOOK_S", 0.05)
+    monkeypatch.setattr("tidemark.client.errors.address_faults.LOOK_S", 0.05)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         assert look(f"127.0.0.1:{silent.getsockname()[1]}") is None

@@ -8,6 +8,7 @@ import time
 import pytest
 
 from tests.unit.client.fake_writer import refusal
+from tidemark.client.send_result import SendStatus
 from tidemark.client.wire.batch_stream import BatchStream
 from tidemark.client.wire.pending_batches import Pending, PendingLimits, Repeat
 from tidemark.errors import (
@@ -20,6 +21,7 @@ from tidemark.errors import (
 )
 from tidemark.format.elements import Element, encode_elements
 from tidemark.v1.commit_log_pb2 import (
+    PUT_STATUS_FLUSH_SLAVE_TIMEOUT,
     PUT_STATUS_PUT_OK,
     AppendBatchRequest,
     AppendBatchResponse,
@@ -33,10 +35,14 @@ LIMITS = PendingLimits(1 << 20, 100)
 
 
 class Kept(BatchStream):
-    """A stream whose answers a test gives. added: in the order of `submit`; watched: events to look at."""
+    """A stream whose answers a test gives.
 
-    def __init__(self, *, limits: PendingLimits = LIMITS, explain: object = None) -> None:
-        super().__init__("writer:1", timeout_s=0.05, limits=limits, explain=explain)  # type: ignore[arg-type]
+    added: in the order of `submit`; watched: events to look at; left: the number of members that were left
+    """
+
+    def __init__(self, *, limits: PendingLimits = LIMITS, explain: object = None, is_group: bool = False) -> None:
+        super().__init__("writer:1", timeout_s=0.05, limits=limits, explain=explain, is_group=is_group)  # type: ignore[arg-type]
+        self.left = 0
         self.added: list[Pending] = []
         self.watched: list[float] = []
 
@@ -45,6 +51,9 @@ class Kept(BatchStream):
 
     def _end(self) -> None:
         pass
+
+    def leave_member(self) -> None:
+        self.left += 1
 
     def _watch(self, event: float) -> None:
         self.watched.append(event)
@@ -101,6 +110,34 @@ def test_a_temporary_refusal_is_repeated_after_the_time_that_the_writer_asks_for
     assert 0.7 <= due - began < LONG_S
     assert stream.take() == []
     stream._pass_time(due)
+    assert stream.take() == [one]
+
+
+@pytest.mark.parametrize("is_group", [True, False])
+def test_a_member_of_a_group_that_refuses_as_a_replica_is_left(is_group: bool) -> None:
+    stream = Kept(is_group=is_group)
+    one = batch()
+    given(stream, one)
+    stream.take()
+    stream._settle([Result(correlation_id=one.correlation_id, error=refusal("NOT_LEADER"))])
+    assert (stream.left, one.future.done()) == (int(is_group), False)
+
+
+@pytest.mark.parametrize(("is_group", "repeat"), [(True, Repeat.HERE), (True, Repeat.NEVER), (False, Repeat.HERE)])
+def test_a_group_is_asked_again_until_its_replicas_have_the_batch(is_group: bool, repeat: Repeat) -> None:
+    """A group may elect a writer without it, so that only the repeat stores it."""
+    stream = Kept(is_group=is_group)
+    one = batch(repeat=repeat)
+    given(stream, one)
+    stream.take()
+    answer = AppendBatchResponse(message_count=1, store_host=bytes(8), status=PUT_STATUS_FLUSH_SLAVE_TIMEOUT)
+    stream._settle([Result(correlation_id=one.correlation_id, appended=answer)])
+    if not is_group or repeat is Repeat.NEVER:
+        assert one.future.result(0).status is SendStatus.FLUSH_SLAVE_TIMEOUT
+        return
+    assert not one.future.done()
+    assert not one.may_move
+    stream._pass_time(stream.watched[-1])
     assert stream.take() == [one]
 
 

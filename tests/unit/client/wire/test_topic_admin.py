@@ -10,7 +10,7 @@ import pytest
 from grpc_status import rpc_status
 
 from tests.unit.client.fake_writer import FakeWriter, refusal
-from tidemark.client.wire.channel import open_channel
+from tidemark.client.wire.store_members import StoreMembers
 from tidemark.client.wire.topic_admin import BATCH_QUEUE, Topic, Topics
 from tidemark.errors import TopicNotFoundError
 from tidemark.v1 import topics_pb2 as pb
@@ -112,9 +112,10 @@ def test_the_address_is_the_environments_unless_given(writer: AdminWriter, monke
     assert [request.name for request in writer.requests] == ["orders"]
 
 
-def test_a_channel_of_the_caller_stays_open(writer: AdminWriter) -> None:
-    with open_channel(writer.address) as channel:
-        for _ in range(2):
-            with Topics(writer.address, timeout_s=20, channel=channel) as topics:
-                topics.delete("orders")
+def test_connections_of_the_caller_stay_open(writer: AdminWriter) -> None:
+    members = StoreMembers(writer.address)
+    for _ in range(2):
+        with Topics(timeout_s=20, members=members) as topics:
+            topics.delete("orders")
+    members.close()
     assert len(writer.requests) == 2
