@@ -26,12 +26,14 @@ $(RUNS): requirements.lock pyproject.toml | $(BIN)/python
 	$(PIP) install --quiet --no-build-isolation --no-deps -e .
 	$(BIN)/python -m scripts.warm
 	touch $@
+$(BIN)/uv:
+	$(MAKE) sync
 $(BIN)/python:
 	scripts/venv.sh $(PYTHON) .venv
 
 # --no-emit-*, --no-header: no address and no path of the machine that compiled it gets into the file.
 COMPILE := $(BIN)/uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --quiet
-lock: $(SYNCED)  ## compile requirements.lock again from pyproject.toml, and the locks of protoc and of the benchmarks' other clients (keeps versions that still fit)
+lock: $(BIN)/uv  ## compile requirements.lock again from pyproject.toml, and the locks of protoc and of the benchmarks' other clients (keeps versions that still fit)
 	$(COMPILE) pyproject.toml --extra all --group dev --output-file requirements.lock
 	$(COMPILE) proto/requirements.in --no-deps --output-file proto/requirements.lock
 	$(COMPILE) $(CLIENTS).in --output-file $(CLIENTS).lock

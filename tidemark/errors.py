@@ -282,6 +282,10 @@ class InSyncReplicasNotEnoughError(UnavailableError):
     """
 
 
+class GroupStoreUnavailableError(UnavailableError):
+    """The store of a replication group's state does not answer, or refuses. Facts: url."""
+
+
 class DeadlineExceededError(UnavailableError):
     """The answer did not arrive in time; the outcome is unknown."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from tidemark.access.guard import Guard
@@ -71,6 +71,7 @@ class GroupRole(NamedTuple):
     member: Member
     state: GroupState
     group_store: GroupStore
+    resign: Callable[[], Awaitable[None]]
     on_handed_over: Callable[[], None]
 
 
@@ -174,7 +175,13 @@ def compose_commit_log(
 
 def _compose_replication(settings: WriterSettings, store: OpenStore, group: GroupRole) -> WriterReplication:
     return WriterReplication(
-        settings, store, group.member, group.state, group.group_store, on_handed_over=group.on_handed_over
+        settings,
+        store,
+        group.member,
+        group.state,
+        group.group_store,
+        resign=group.resign,
+        on_handed_over=group.on_handed_over,
     )
 
 

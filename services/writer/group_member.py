@@ -7,8 +7,6 @@ is kept, and queue offsets and recent batches are found again from it.
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
-from functools import partial
 
 import structlog
 from prometheus_client import CollectorRegistry
@@ -16,7 +14,6 @@ from prometheus_client import CollectorRegistry
 from tidemark.access.guard import Guard
 from tidemark.errors import StaleEpochError, StoreError
 from tidemark.replication.group_state import GroupState
-from tidemark.replication.group_store import ManualGroupStore, restarted_epoch
 from tidemark.replication.member import Member
 from tidemark.replication.member_files import MemberFiles
 from tidemark.store.storage import DiskStorage
@@ -24,11 +21,10 @@ from tidemark.tls.reloading import Reloading
 
 from .composition import GroupRole
 from .config import WriterSettings
+from .group import Group, open_group
 from .log.open_store import OpenStore, open_store, release_store
 from .replica_server import ReplicaServer
 from .replication.member_names import identity_of
-from .replication.promotion import ask_others, min_in_sync, state_in
-from .rpc.member_channel import describe
 from .server import WriterServer
 from .stop_request import StopRequest
 
@@ -51,19 +47,23 @@ class GroupMember:
         self._guard = guard
         self._stop = stop
         self._registry = registry
+        self._group: Group | None = None
 
     async def run(self) -> StoreError | None:
         """Serve until a stop is asked for; return the failure that ended the process, None after a clean stop."""
-        while True:
-            store = await asyncio.to_thread(open_store, self._settings, DiskStorage())
-            failure = await self._serve(store)
-            if self._stop.is_asked_for or not (failure is None or isinstance(failure, StaleEpochError)):
-                return failure
+        try:
+            while True:
+                store = await asyncio.to_thread(open_store, self._settings, DiskStorage())
+                failure = await self._serve(store)
+                if self._stop.is_asked_for or not (failure is None or isinstance(failure, StaleEpochError)):
+                    return failure
+        finally:
+            if self._group is not None:
+                await self._group.leadership.resign()  # if it was elected, and has not begun
 
     async def _serve(self, store: OpenStore) -> StoreError | None:
         """Serve in the role that the group's state gives to this member, until the role ends."""
         files = MemberFiles(store.paths.replication, store.storage)
-        group_store = ManualGroupStore(files)
         member = Member(
             identity_of(self._settings.member, files.identity()),
             end=store.recovered.end,
@@ -71,40 +71,18 @@ class GroupMember:
             promised=files.promised(),
             epochs=files.epochs(),
         )
-        state = group_store.read()
-        is_writer = state is not None and state.writer == member.identity and member.promised <= state.epoch
-        if state is not None and is_writer and not await self._has_successor(state):
-            return await self._write(store, files, group_store, member, self._begun(state, member, group_store))
+        if self._group is None:  # the files are read once the store's lock is held
+            self._group = open_group(self._settings, member.identity, files)
+        state = await self._group.leadership.begin(member)
+        if state is not None:
+            return await self._write(store, files, member, state)
         return await self._follow(store, files, member)
 
-    async def _has_successor(self, state: GroupState) -> bool:
-        """Return True if a member knows of a later epoch than *state*."""
-        credentials = self._settings.member_credentials(self._settings.tls_cert, self._settings.tls_key)
-        for answer in await ask_others(self._settings, partial(describe, credentials=credentials)):
-            known = state_in(answer)
-            if max(answer.promised_epoch, 0 if known is None else known.epoch) > state.epoch:
-                log.warning("later_epoch_found", member=answer.member, epoch=answer.promised_epoch)
-                return True
-        return False
-
-    def _begun(self, state: GroupState, member: Member, group_store: ManualGroupStore) -> GroupState:
-        """Return the state in which this member writes: *state* after a promotion, otherwise with the next epoch."""
-        if member.is_elected(state):
-            return state
-        elected = replace(state, min_in_sync=min_in_sync(self._settings)).elected(
-            member.identity, epoch=restarted_epoch(state.epoch)
-        )
-        return group_store.propose(elected)
-
     async def _write(
-        self,
-        store: OpenStore,
-        files: MemberFiles,
-        group_store: ManualGroupStore,
-        member: Member,
-        state: GroupState,
+        self, store: OpenStore, files: MemberFiles, member: Member, state: GroupState
     ) -> StoreError | None:
-        role = GroupRole(member, state, group_store, self._stop.end_role)
+        leadership = self._opened.leadership
+        role = GroupRole(member, state, leadership.group_store, leadership.resign, self._stop.end_role)
         try:
             server = WriterServer(self._settings, store, self._tls, self._guard, self._stop.next_role(), role)
             files.promise(state.epoch)
@@ -118,21 +96,38 @@ class GroupMember:
         try:
             await server.start()
             log.info("epoch_begun", epoch=state.epoch, start=member.epoch_start, confirm_offset=member.confirm)
+            watching = asyncio.create_task(self._watch(server))
             failure = await server.run()
+            watching.cancel()
         finally:
             self._registry.unregister(server.metrics)
+            await leadership.resign()
         if isinstance(failure, StaleEpochError):  # so that this member does not write again before it follows
             files.promise(int(failure.facts.get("newer_epoch") or state.epoch))
         return failure
 
+    async def _watch(self, server: WriterServer) -> None:
+        replication = server.parts.replication
+        assert replication is not None
+        reason = await self._opened.leadership.watch(lambda: replication.has_enough)
+        if not replication.is_handing_over:
+            server.parts.commit_log.fail(reason)
+
     async def _follow(self, store: OpenStore, files: MemberFiles, member: Member) -> StoreError | None:
         try:
-            server = ReplicaServer(self._settings, store, files, member, self._tls, self._guard, self._stop.next_role())
+            server = ReplicaServer(
+                self._settings, store, files, member, self._opened, self._tls, self._guard, self._stop.next_role()
+            )
         except BaseException:
             release_store(store)
             raise
         self._keep(server.port)
         return await server.run()
+
+    @property
+    def _opened(self) -> Group:
+        assert self._group is not None
+        return self._group
 
     def _keep(self, port: int) -> None:
         """Listen on *port* in later roles, too."""

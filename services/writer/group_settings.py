@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pydantic import Field
@@ -14,6 +14,9 @@ from tidemark.tls.credentials import Credentials
 from tidemark.tls.settings import PemFile
 
 _MEMBER = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_MANUAL = "manual"
+_ETCD_EXAMPLE = "etcd://10.0.0.1:2379,10.0.0.2:2379,10.0.0.3:2379"
+_ETCD_SCHEMES = {"etcd": "http", "etcds": "https"}
 _EXAMPLE = "a=10.0.0.1:8081,b=10.0.0.2:8081"
 
 
@@ -49,6 +52,26 @@ class GroupSettings(BaseSettings):
         64 << 20, ge=1 << 20, le=16 << 30, description="newest bytes of the log that the writer keeps for replicas"
     )
 
+    group: str = Field("tidemark", pattern=r"^[A-Za-z0-9_.-]{1,64}$", description="name of the group in its store")
+    group_store: str = Field(
+        _MANUAL,
+        description=f"where the group's state is: {_MANUAL} (an operator chooses the writer), or the members of etcd, "
+        f"which lets the group elect it, as in {_ETCD_EXAMPLE} (etcds:// for TLS)",
+    )
+    lease_ttl_ms: int = Field(
+        10_000, ge=1_000, le=600_000, description="etcd: a writer that is silent for this long is replaced"
+    )
+    yield_when_alone: bool = Field(
+        True, description="etcd: a writer that reaches too few replicas gives up its role if these reach each other"
+    )
+    group_store_ca: PemFile = Field(None, description="etcd: CAs of its certificates, PEM; unset: the default CAs")
+    group_store_cert: PemFile = Field(None, description="etcd: client certificate, PEM; requires group_store_key")
+    group_store_key: PemFile = Field(None, description="etcd: private key of group_store_cert, PEM, without a password")
+    group_store_user: str = Field("", description="etcd: user; requires group_store_password_file")
+    group_store_password_file: PemFile = Field(
+        None, description="etcd: file with the user's password in its first line"
+    )
+
     tls_ca: PemFile = Field(
         None, description="CAs of the certificates of other services, PEM; unset: no TLS to them, unless tls://"
     )
@@ -81,6 +104,18 @@ class GroupSettings(BaseSettings):
         """The writer addresses of the other members, by name."""
         return {name: address for name, address in self.members.items() if name != self.member}
 
+    @property
+    def etcd_urls(self) -> Sequence[str]:
+        """The base URLs of etcd's members; none for the manual store. Raises ValueError."""
+        if self.group_store == _MANUAL:
+            return ()
+        scheme, _, addresses = self.group_store.partition("://")
+        hosts = [address.strip() for address in addresses.split(",")]
+        is_legal = all(re.fullmatch(r"[^\s/@?#:]+:[0-9]{1,5}|\[[0-9a-fA-F:]+\]:[0-9]{1,5}", host) for host in hosts)
+        if scheme not in _ETCD_SCHEMES or not is_legal:
+            raise ValueError(f"group_store is {self.group_store!r}: expected {_MANUAL}, or {_ETCD_EXAMPLE}")
+        return [f"{_ETCD_SCHEMES[scheme]}://{host}" for host in hosts]
+
     def member_credentials(self, cert: Path | None, key: Path | None) -> Credentials:
         """Return the credentials for calls to other members. cert, key: of this member, which it shows as a client."""
         return Credentials(ca=self.tls_ca, cert=cert, key=key, token_file=self.token_file)
@@ -89,6 +124,7 @@ class GroupSettings(BaseSettings):
         """Raise ValueError for settings that contradict each other."""
         if not self.is_replicated:
             return
+        self._check_group_store()
         members = self.members
         if self.member not in members:
             raise ValueError(
@@ -100,3 +136,13 @@ class GroupSettings(BaseSettings):
             raise ValueError(
                 f"min_in_sync is {self.min_in_sync}, but group_members has {len(members)}: all appends would be refused"
             )
+
+    def _check_group_store(self) -> None:
+        """Raise ValueError for settings of the group's store that contradict each other."""
+        is_etcd = bool(self.etcd_urls)
+        for one, other in (("cert", "key"), ("key", "cert"), ("user", "password_file"), ("password_file", "user")):
+            if getattr(self, f"group_store_{one}") and not getattr(self, f"group_store_{other}"):
+                raise ValueError(f"group_store_{one} is set, but group_store_{other} is not")
+        for name in ("ca", "cert", "user"):
+            if getattr(self, f"group_store_{name}") and not is_etcd:
+                raise ValueError(f"group_store_{name} is set, but group_store is {_MANUAL}")

@@ -9,19 +9,18 @@ import structlog
 
 from tidemark.access.guard import Guard
 from tidemark.errors import DiskFullError, StoreError
-from tidemark.replication.group_store import ManualGroupStore
 from tidemark.replication.member import Member
 from tidemark.replication.member_files import MemberFiles
 from tidemark.tls.reloading import Reloading
 from tidemark.v1 import commit_log_pb2_grpc, replication_pb2_grpc, topics_pb2_grpc
 
 from .config import WriterSettings
+from .group import Group
 from .log.open_store import OpenStore, release_store
 from .log.queue_offsets import Snapshot, save_snapshot
-from .replication.promotion import Promotion
 from .replication.replica import Replica
 from .replication.replica_disk import ReplicaDisk
-from .rpc.member_channel import describe, open_stream
+from .rpc.member_channel import open_stream
 from .rpc.member_server import COMMIT_LOG, REPLICATION, TOPICS, GrpcServer
 from .rpc.not_leader_interceptor import NotLeaderInterceptor
 from .rpc.replication_service import ReplicaReplicationService
@@ -47,6 +46,7 @@ class ReplicaServer:
         store: OpenStore,
         files: MemberFiles,
         member: Member,
+        group: Group,
         tls: Reloading | None,
         guard: Guard,
         stopping: asyncio.Event,
@@ -54,16 +54,18 @@ class ReplicaServer:
         self._settings = settings
         self._store = store
         self._stopping = stopping
-        self._group_store = ManualGroupStore(files)
+        self._known, self._leadership = group.known, group.leadership
         credentials = settings.member_credentials(settings.tls_cert, settings.tls_key)
-        self._disk = ReplicaDisk(store, files, member)
+        self._disk = ReplicaDisk(store, files, member, group.known)
         self._replica = Replica(
-            settings, self._disk, store.segments.size, self._group, partial(open_stream, credentials=credentials)
+            settings,
+            self._disk,
+            store.segments.size,
+            self._group_name,
+            group.others.find_writer,
+            partial(open_stream, credentials=credentials),
         )
-        self._promotion = Promotion(
-            settings, member.identity, self._group_store, partial(describe, credentials=credentials)
-        )
-        service = ReplicaReplicationService(settings, self._replica, self._disk, self._group_store.read, self._promote)
+        service = ReplicaReplicationService(settings, self._replica, self._disk, group.known.read, self._promote)
         names = (COMMIT_LOG, TOPICS, REPLICATION)
         refusing = NotLeaderInterceptor((COMMIT_LOG, TOPICS), service.refuse)
         self._grpc = GrpcServer(settings, tls, guard, names, (refusing,))
@@ -84,15 +86,14 @@ class ReplicaServer:
         )
         self._grpc.add_health()
 
-    def _group(self) -> str:
-        state = self._group_store.read()
+    def _group_name(self) -> str:
+        state = self._known.read()
         return "" if state is None else state.group
 
     async def _promote(self, stopped_writer: str, unclean: bool) -> int:
-        state = await self._promotion.state(stopped_writer, unclean=unclean)
-        await asyncio.to_thread(self._promotion.take, state)  # before the role ends, at which the next one reads it
+        epoch = await self._leadership.promote(self._replica, stopped_writer, unclean=unclean)
         self._stopping.set()
-        return state.epoch
+        return epoch
 
     async def run(self) -> StoreError | None:
         """Serve until `stopping` is set, or this member becomes the writer. Return the error that ended the copy."""
@@ -105,11 +106,12 @@ class ReplicaServer:
         await self._grpc.report(("", REPLICATION))
         await self._grpc.server.start()
         log.info("replica_started", address=self._grpc.address, port=self.port, end=recovered.end)
-        self._following = asyncio.create_task(self._replica.run())
+        following = asyncio.create_task(self._replica.run())
+        standing = asyncio.create_task(self._leadership.stand(self._replica))
         stopped = asyncio.create_task(self._stopping.wait())
-        await asyncio.wait((self._following, stopped), return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait((following, standing, stopped), return_when=asyncio.FIRST_COMPLETED)
         try:
-            return await self._outcome()
+            return await self._outcome(following, standing)
         finally:
             stopped.cancel()
             await self._grpc.report(())
@@ -118,17 +120,19 @@ class ReplicaServer:
             release_store(self._store)
             log.info("replica_stopped", end=self._disk.member.end, committed_offset=self._disk.member.confirm)
 
-    async def _outcome(self) -> StoreError | None:
+    async def _outcome(self, following: asyncio.Task[None], standing: asyncio.Task[None]) -> StoreError | None:
         """Return the error with which the copy ended; None if it was stopped, or this member takes over."""
-        if not self._following.done():
-            self._following.cancel()
-            await asyncio.wait((self._following,))
+        has_ended = following.done()
+        if standing.done():
+            standing.result()
+        following.cancel()
+        standing.cancel()
+        await asyncio.wait((following, standing))
+        if not has_ended:
             return None
-        failure = self._following.exception()
+        failure = following.exception()
         if failure is None:
-            state = self._group_store.read()
-            assert state is not None, "the writer has sent the state in which it names this member"
-            await asyncio.to_thread(self._promotion.take, self._promotion.elected(state))
+            await self._leadership.take_over()
             return None
         if not isinstance(failure, StoreError):
             raise failure

@@ -21,11 +21,13 @@ LONG_S = 60.0
 SEGMENT_BYTES = 1 << 18
 
 
-def until(condition: Callable[[], object], what: str, timeout_s: float = LONG_S) -> None:
-    """Wait until *condition* holds."""
+def until(
+    condition: Callable[[], object], what: str, timeout_s: float = LONG_S, *, found: Callable[[], str] | None = None
+) -> None:
+    """Wait until *condition* holds. found: describes the state, for the failure."""
     deadline = time.monotonic() + timeout_s
     while not condition():
-        assert time.monotonic() < deadline, what
+        assert time.monotonic() < deadline, f"{what}: {'' if found is None else found()}"
         time.sleep(0.02)
 
 
@@ -37,6 +39,11 @@ class Members:
         self.ports = {name: free_port() for name in names}
         self.environment = dict(environment or {})
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
+
+    @property
+    def running(self) -> frozenset[str]:
+        """The members whose processes were started, and not ended."""
+        return frozenset(self._processes)
 
     def address(self, name: str) -> str:
         return f"127.0.0.1:{self.ports[name]}"
@@ -140,7 +147,7 @@ class Members:
             ends = {(member.synced_offset, member.committed_offset) for member in in_sync}
             return status.writer == writer and len(in_sync) == count and len(ends) == 1
 
-        until(is_reached, f"{count} members are in sync")
+        until(is_reached, f"{count} members are in sync", found=self.found)
 
     def until_level(self, writer: str, *names: str) -> None:
         """Wait until these members have the writer's log, and know that it is committed."""
@@ -150,7 +157,13 @@ class Members:
             ends = {(one.end_offset, one.synced_offset, one.committed_offset) if one else None for one in described}
             return len(ends) == 1 and None not in ends
 
-        until(is_reached, f"{names} are level with {writer}")
+        until(is_reached, f"{names} are level with {writer}", found=self.found)
+
+    def found(self) -> str:
+        """Return what each member says of itself, and the end of its log."""
+        return "\n".join(
+            f"{name}: {self.described(name)}\n{self.log(name).read_text()[-2_000:]}" for name in self.ports
+        )
 
     @contextlib.contextmanager
     def producer(self, name: str, timeout_s: float = LONG_S) -> Iterator[Producer]:

@@ -13,7 +13,7 @@ from typing import Protocol
 
 from tidemark.errors import StoreContradictionError
 from tidemark.replication.group_state import GroupState
-from tidemark.replication.member_files import MemberFiles
+from tidemark.replication.known_state import KnownState
 
 EPOCHS_OF_A_WRITER = 1 << 16
 
@@ -29,29 +29,21 @@ class GroupStore(Protocol):
 
 
 class ManualGroupStore:
-    """The state in a member's own file. One thread at a time uses it."""
+    """The state in a member's own file. One thread at a time proposes."""
 
-    def __init__(self, files: MemberFiles) -> None:
-        self._files = files
+    def __init__(self, known: KnownState) -> None:
+        self._known = known
 
     def read(self) -> GroupState | None:
         """Return the newest state that this member has heard of."""
-        return self._files.state()
+        return self._known.read()
 
     def propose(self, state: GroupState) -> GroupState:
         """Store *state* unless this member has heard of another one since; return the newest. Raises OSError."""
-        known = self._files.state()
+        known = self._known.read()
         if known is not None and known.revision != state.revision:
             return known
-        taken = replace(state, revision=state.revision + 1)
-        self._files.save_state(taken)
-        return taken
-
-    def adopt(self, state: GroupState) -> None:
-        """Store a state that came from the writer, unless it is older. Raises OSError."""
-        known = self._files.state()
-        if known is None or known.age < state.age:
-            self._files.save_state(state)
+        return self._known.adopt(replace(state, revision=state.revision + 1))
 
 
 def promoted_epoch(epoch: int) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol
@@ -13,7 +13,6 @@ import structlog
 from tidemark.errors import (
     DeadlineExceededError,
     FlushFailedError,
-    NotLeaderError,
     ReplicaDivergedError,
     StoreContradictionError,
     StoreError,
@@ -27,7 +26,7 @@ from .replica_disk import Applied, ReplicaDisk
 
 log = structlog.get_logger()
 
-_PAUSE_S = 0.2  # after a round in which no member was the writer
+_PAUSE_S = 0.2  # between two looks for the writer
 _MOST_WAITING_BYTES = 64 << 20  # received and not yet written; beyond, the stream is not read
 _FINAL = (FlushFailedError, ReplicaDivergedError, StoreContradictionError)  # a further try cannot help
 
@@ -42,30 +41,38 @@ class WriterLink(Protocol):
         """Return the next message."""
 
 
+FindWriter = Callable[[int], Awaitable[str]]
 Connect = Callable[[str], AbstractAsyncContextManager[WriterLink]]
 
 
 class Replica:
     """A member that copies the writer's log. Lives on the event loop; its disk work runs in one thread.
 
-    group    returns the name of the group that this member belongs to; "" if it has none yet
-    connect  opens a stream to the member at an address
+    group        returns the name of the group that this member belongs to; "" if it has none yet
+    find_writer  returns the address of the writer of this epoch or a later one; "" if no member says that it is that
+    connect      opens a stream to the member at an address
     """
 
     def __init__(
-        self, settings: WriterSettings, disk: ReplicaDisk, segment_size: int, group: Callable[[], str], connect: Connect
+        self,
+        settings: WriterSettings,
+        disk: ReplicaDisk,
+        segment_size: int,
+        group: Callable[[], str],
+        find_writer: FindWriter,
+        connect: Connect,
     ) -> None:
         self.writer = ""  # address of the member that was last followed
         self.epoch = disk.member.promised
         self.applied = Applied(disk.acknowledged, disk.member.confirm)
-        self.end = disk.member.end
+        self._lost_at: float | None = asyncio.get_running_loop().time()
         self._settings = settings
         self._disk = disk
         self._segment_size = segment_size
         self._group = group
+        self._find_writer = find_writer
         self._connect = connect
         self._thread = ThreadPoolExecutor(1, "replica-disk")
-        self._others = list(settings.other_members.values())
         self._received: list[Piece | Config] = []
         self._waiting_bytes = 0
         self._committed = 0
@@ -75,6 +82,16 @@ class Replica:
         self._takes_over = False
         self._told: dict[str, str] = {}  # by address, the reason that was logged last
 
+    @property
+    def log_end(self) -> int:
+        """Physical offset of the log's end."""
+        return self._disk.member.end
+
+    @property
+    def lost_s(self) -> float:
+        """Seconds since the stream from a writer ended; 0 while there is one."""
+        return 0.0 if self._lost_at is None else asyncio.get_running_loop().time() - self._lost_at
+
     async def run(self) -> None:
         """Follow the writer until it hands its role to this member.
 
@@ -82,19 +99,16 @@ class Replica:
             ReplicaDivergedError, StoreContradictionError: this member cannot follow the writer.
             FlushFailedError: the disk fails.
         """
-        addresses = self._others
-        while not self._takes_over:
-            hint = ""
-            for address in addresses:
-                hint = await self._try(address)
-                if hint or self._takes_over:
-                    break
-            addresses = [hint] if hint and addresses is self._others else self._others
-            if not hint and not self._takes_over:
-                await asyncio.sleep(_PAUSE_S)
+        while True:
+            address = await self._find_writer(self._disk.member.promised)
+            if address:
+                await self._try(address)
+            if self._takes_over:
+                return
+            await asyncio.sleep(_PAUSE_S)
 
-    async def _try(self, address: str) -> str:
-        """Follow the member at *address*, if it is the writer; otherwise return the address that it names, or ""."""
+    async def _try(self, address: str) -> None:
+        """Follow the writer at *address* until its stream ends."""
         try:
             await self._follow(address)
         except _FINAL:
@@ -103,8 +117,6 @@ class Replica:
             if self._told.get(address) != error.message:  # the same reason is logged once
                 self._told[address] = error.message
                 log.info("writer_not_followed", address=address, reason=error.message)
-            return str(error.facts.get("writer") or "") if isinstance(error, NotLeaderError) else ""
-        return ""
 
     async def _follow(self, address: str) -> None:
         """Follow the member at *address* until its stream ends. Raises StoreError."""
@@ -128,12 +140,16 @@ class Replica:
             # An acknowledgement of an earlier stream may cover bytes that are cut now.
             self.applied = Applied(self._disk.acknowledged, self._disk.member.confirm)
             self.writer, self.epoch = address, told.message.epoch
+            self._lost_at = None
             log.info("writer_followed", address=address, epoch=self.epoch, start=start, end=told.end)
             await link.send(start)
             self._received, self._waiting_bytes, self._committed = [], 0, told.committed
             self._has_room.set()
             self._is_written.set()
-            await _until_first_ends(self._read(link), self._write(link), self._report(link), self._sync_confirm())
+            try:
+                await _until_first_ends(self._read(link), self._write(link), self._report(link), self._sync_confirm())
+            finally:
+                self._lost_at = asyncio.get_running_loop().time()
 
     async def _next(self, link: WriterLink) -> Told:
         try:
@@ -144,7 +160,7 @@ class Replica:
     async def _read(self, link: WriterLink) -> None:
         while True:
             told = await self._next(link)
-            self._committed, self.end = told.committed, told.end
+            self._committed = told.committed
             if isinstance(told.message, TakeOver):
                 await self._is_written.wait()
                 self._takes_over = True

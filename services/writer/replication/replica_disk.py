@@ -9,7 +9,7 @@ import orjson
 import structlog
 
 from tidemark.errors import DiskFullError
-from tidemark.replication.group_store import ManualGroupStore
+from tidemark.replication.known_state import KnownState
 from tidemark.replication.member import Member
 from tidemark.replication.member_files import STATE, MemberFiles
 from tidemark.replication.stored_state import decode_state
@@ -39,11 +39,11 @@ class ReplicaDisk:
     store: an open store, whose journal this object replaces. member: its log's end and epochs, as they are on the disk.
     """
 
-    def __init__(self, store: OpenStore, files: MemberFiles, member: Member) -> None:
+    def __init__(self, store: OpenStore, files: MemberFiles, member: Member, known: KnownState) -> None:
         self.member = member
         self._store = store
         self._files = files
-        self._states = ManualGroupStore(files)
+        self._known = known
         self._paths = copied_files(store.paths)
         self._published = PublishedOffsets(store.checkpoint, store.flushed)
         store.journal.close()
@@ -124,7 +124,7 @@ class ReplicaDisk:
         if config.name == SNAPSHOT:
             self._snapshot = decode_next_offsets(orjson.loads(config.content)).position, config.content
         elif config.name == STATE:
-            self._states.adopt(decode_state(config.content))
+            self._known.adopt(decode_state(config.content))
         elif file is None:
             log.warning("unknown_file_ignored", name=config.name)
         else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -62,6 +62,7 @@ class WriterReplication:
     state       of the group, which makes this member the writer
     on_stale    set after the construction; called if another epoch has begun, so that this writer must stop
     in_flight_bytes  set after the construction; returns the bytes of accepted and unanswered batches
+    resign      lets another member become the writer at once
     on_handed_over  called when another member has become the writer, and this one is to follow it
     """
 
@@ -73,6 +74,7 @@ class WriterReplication:
         state: GroupState,
         group_store: GroupStore,
         *,
+        resign: Callable[[], Awaitable[None]],
         on_handed_over: Callable[[], None],
     ) -> None:
         is_sync = settings.replication is ReplicationMode.SYNC
@@ -85,6 +87,7 @@ class WriterReplication:
         self._group_store = group_store
         self.on_stale: Callable[[StoreError], None] = lambda _: None
         self.in_flight_bytes: Callable[[], int] = lambda: 0
+        self._resign = resign
         self._on_handed_over = on_handed_over
         self._loop = asyncio.get_running_loop()
         self._is_sync = is_sync
@@ -173,6 +176,16 @@ class WriterReplication:
     def known(self) -> GroupState:
         """The group's state."""
         return self._commits.known
+
+    @property
+    def is_handing_over(self) -> bool:
+        """True from the order to hand over on, unless it fails."""
+        return self._successor is not None
+
+    @property
+    def has_enough(self) -> bool:
+        """True if enough members are in sync to commit."""
+        return self._commits.has_enough
 
     @property
     def committed(self) -> int:
@@ -399,6 +412,7 @@ class WriterReplication:
             raise
         self._commits.learn(taken)
         await self.share_files()
+        await self._resign()
         stream.hand_over()
         log.info("handed_over", member=stream.member, epoch=self.epoch)
         self._on_handed_over()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import grpc
@@ -20,7 +20,6 @@ from ..replication.messages import Acknowledged, Hello, Told
 from .replication_messages import decode_response, encode_request
 
 _CONNECT_MS = 2_000
-_CALL_S = 2.0
 _OPTIONS = (
     ("grpc.max_receive_message_length", -1),  # a piece is as large as its largest batch
     ("grpc.max_send_message_length", -1),
@@ -38,23 +37,32 @@ class _Link:
 
     async def send(self, message: Hello | int | Acknowledged) -> None:
         """Send a message of a replica. Raises StoreError."""
-        try:
-            async with self._sending:
+        async with self._sending:
+            with self._errors():
                 await self._call.write(encode_request(message))
+
+    async def receive(self) -> Told:
+        """Return the writer's next message. Raises StoreError."""
+        with self._errors():
+            response = await self._call.read()
+        if response is grpc.aio.EOF:
+            raise WriterUnreachableError("the writer has ended the stream")
+        return decode_response(response)
+
+    @contextlib.contextmanager
+    def _errors(self) -> Iterator[None]:
+        """Raise StoreError for the errors of gRPC."""
+        try:
+            yield
         except grpc.RpcError as error:
             raise error_of_rpc(error) from error
         except asyncio.InvalidStateError:  # its error is read by `receive`
             raise WriterUnreachableError("the stream has ended") from None
-
-    async def receive(self) -> Told:
-        """Return the writer's next message. Raises StoreError."""
-        try:
-            response = await self._call.read()
-        except grpc.RpcError as error:
-            raise error_of_rpc(error) from error
-        if response is grpc.aio.EOF:
-            raise WriterUnreachableError("the writer has ended the stream")
-        return decode_response(response)
+        except asyncio.CancelledError:  # of this task, or of the call, which a `receive` that is given up cancels
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            raise WriterUnreachableError("the stream was cancelled") from None
 
 
 @contextlib.asynccontextmanager
@@ -68,12 +76,12 @@ async def open_stream(address: str, credentials: Credentials) -> AsyncIterator[_
             call.cancel()
 
 
-async def describe(address: str, credentials: Credentials) -> pb.DescribeGroupResponse:
-    """Return what the member at *address* knows of its group. Raises StoreError."""
+async def describe(address: str, timeout_s: float, credentials: Credentials) -> pb.DescribeGroupResponse:
+    """Return what the member at *address* knows of its group, if it answers in time. Raises StoreError."""
     async with _channel(address, credentials) as channel:
         try:
             response: pb.DescribeGroupResponse = await ReplicationServiceStub(channel).DescribeGroup(
-                pb.DescribeGroupRequest(), timeout=_CALL_S, metadata=_metadata(credentials)
+                pb.DescribeGroupRequest(), timeout=timeout_s, metadata=_metadata(credentials)
             )
         except grpc.RpcError as error:
             raise error_of_rpc(error) from error

@@ -143,6 +143,7 @@ class ReplicaReplicationService(ReplicationServiceServicer):
         response.promised_epoch = member.promised
         response.end_offset, response.synced_offset = member.end, applied.acknowledged.end
         response.committed_offset = applied.confirm
+        response.follows_writer = self._replica.lost_s == 0
         return response
 
     async def Promote(  # noqa: N802

@@ -8,6 +8,7 @@ import pytest
 from tidemark.errors import StoreContradictionError
 from tidemark.replication.group_state import GroupState
 from tidemark.replication.group_store import ManualGroupStore, promoted_epoch, restarted_epoch
+from tidemark.replication.known_state import KnownState
 from tidemark.replication.member_files import MemberFiles
 from tidemark.replication.stored_state import decode_state, encode_state
 from tidemark.store.storage import DiskStorage
@@ -27,21 +28,13 @@ def test_other_data_is_no_state(data: bytes) -> None:
 
 
 def test_only_the_present_revision_is_replaced(tmp_path: Path) -> None:
-    store = ManualGroupStore(MemberFiles(tmp_path, DiskStorage()))
+    store = ManualGroupStore(KnownState(MemberFiles(tmp_path, DiskStorage())))
     assert store.read() is None
     first = store.propose(STATE)
     assert (first.revision, store.read()) == (8, first)
     outdated = replace(STATE, writer="b.1")
     assert store.propose(outdated) == first
     assert store.propose(replace(first, writer="b.1")).writer == "b.1"
-
-
-def test_a_state_of_the_writer_is_adopted_unless_it_is_older(tmp_path: Path) -> None:
-    store = ManualGroupStore(MemberFiles(tmp_path, DiskStorage()))
-    newer, older = replace(STATE, epoch=4, revision=1), STATE
-    for state in (newer, older):
-        store.adopt(state)
-        assert store.read() == newer
 
 
 def test_epochs_of_two_writers_never_meet() -> None:

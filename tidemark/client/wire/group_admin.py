@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -79,15 +80,11 @@ class ReplicationGroup:
     def status(self) -> GroupStatus:
         """Ask all members of the group."""
         asked = self._call(self._address, "DescribeGroup", pb.DescribeGroupRequest())
-        answers: dict[str, Any] = {}
-        for member in asked.members:
-            if member.name == asked.member:
-                answers[member.name] = asked
-                continue
-            try:
-                answers[member.name] = self._call(member.address, "DescribeGroup", pb.DescribeGroupRequest())
-            except StoreError as error:
-                answers[member.name] = error
+        others = [member for member in asked.members if member.name != asked.member]
+        answers: dict[str, Any] = {asked.member: asked}
+        with ThreadPoolExecutor(max(1, len(others))) as pool:
+            described = pool.map(self._described, (other.address for other in others))
+            answers.update(zip((other.name for other in others), described, strict=True))
         found = [answer for answer in answers.values() if not isinstance(answer, StoreError)]
         newest = max(found, key=lambda answer: (answer.epoch, answer.role == _WRITER, answer.revision))
         is_writer_known = newest.role == _WRITER
@@ -100,6 +97,13 @@ class ReplicationGroup:
             newest.min_in_sync,
             tuple(_member(one, answers[one.name], newest if is_writer_known else None) for one in newest.members),
         )
+
+    def _described(self, address: str) -> Any:
+        """Return the description of the member at *address*, or the StoreError for which there is none."""
+        try:
+            return self._call(address, "DescribeGroup", pb.DescribeGroupRequest())
+        except StoreError as error:
+            return error
 
     def promote(self, member: str, *, stopped_writer: str = "", unclean: bool = False) -> int:
         """Make *member* the writer after the old one was stopped; return its epoch, once it serves.

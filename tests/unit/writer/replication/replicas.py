@@ -18,6 +18,7 @@ from services.writer.replication.replica_disk import ReplicaDisk
 from services.writer.replication.replica_log import ReplicaLog
 from tests.unit.writer.batches import batch_of
 from tests.unit.writer.log.log_tails import FILE_SIZE, FailingDisk, Tail
+from tidemark.replication.known_state import KnownState
 from tidemark.replication.member import Member
 from tidemark.replication.member_files import MemberFiles
 from tidemark.store.batch_journal import encode_abort, journaled_end
@@ -108,7 +109,7 @@ class OpenedReplica:
             promised=self.files.promised(),
             epochs=self.files.epochs(),
         )
-        self.replica = ReplicaDisk(self.store, self.files, self.member)
+        self.replica = ReplicaDisk(self.store, self.files, self.member, KnownState(self.files))
 
     def bytes(self) -> bytes:
         """Return the log's bytes."""

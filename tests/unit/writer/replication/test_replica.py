@@ -42,6 +42,10 @@ class Link:
         return [message.end for message in self.sent if isinstance(message, Acknowledged)]
 
 
+async def find_writer(epoch: int) -> str:
+    return "writer"
+
+
 async def until(link: Link, count: int) -> None:
     """Wait for so many acknowledgements."""
     async with asyncio.timeout(LONG_S):
@@ -67,7 +71,7 @@ def test_a_new_stream_acknowledges_nothing_of_the_one_before(
         async def connect(address: str) -> AsyncIterator[Link]:
             yield links.pop(0)
 
-        replica = Replica(replica_settings(tmp_path), opened.replica, FILE_SIZE, lambda: "g", connect)
+        replica = Replica(replica_settings(tmp_path), opened.replica, FILE_SIZE, lambda: "g", find_writer, connect)
         running = asyncio.create_task(replica.run())
         await until(first, 3)
         assert first.acknowledged[-1] == piece.end

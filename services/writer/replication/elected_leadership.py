@@ -1,0 +1,271 @@
+"""ElectedLeadership: the members of a group elect their writer, by a lease and a compare-and-swap in etcd."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from dataclasses import replace
+
+import structlog
+
+from tidemark.errors import ArgumentIllegalError, GroupStoreUnavailableError, StaleEpochError, StoreError
+from tidemark.replication.etcd.group_store import EtcdGroupStore, Seen, WriterLease
+from tidemark.replication.group_state import GroupState
+from tidemark.replication.known_state import KnownState
+from tidemark.replication.member import Member
+
+from ..config import WriterSettings
+from ..group_settings import ReplicationMode
+from .leadership import Follower, elected, first_state, min_in_sync, require_complete
+from .member_names import name_of
+from .other_members import PATIENT_S, SHORT_S, Described, OtherMembers, is_writer, newest_state
+
+log = structlog.get_logger()
+
+_LOOK_S = 0.3  # between two looks of a replica at the lease
+_WATCH_S = 0.1  # between two looks of the writer at its lease's end
+_RANK_S = 0.2  # a candidate lets each better one go ahead by this time
+_TAKE_OVER_S = 5.0
+_RENEWALS_A_LEASE = 4
+
+
+class ElectedLeadership:
+    """A `Leadership` by elections. known: the newest state that this member has heard of."""
+
+    def __init__(
+        self,
+        settings: WriterSettings,
+        identity: str,
+        known: KnownState,
+        others: OtherMembers,
+        group_store: EtcdGroupStore,
+    ) -> None:
+        self.group_store = group_store
+        self._settings = settings
+        self._identity = identity
+        self._known = known
+        self._others = others
+        self._ttl_s = settings.lease_ttl_ms / 1000
+        self._lag_s = settings.replica_lag_ms / 1000
+        self._elected: GroupState | None = None
+        self._lease: WriterLease | None = None
+        self._keeping: asyncio.Task[None] | None = None
+        self._electing = asyncio.Lock()
+        self._stands_from_s = 0.0
+        self._logged = ""
+
+    # -- as a replica -----------------------------------------------------------------------------------------------
+
+    async def begin(self, member: Member) -> GroupState | None:
+        """Write if this member was elected in its last role."""
+        if self._elected is None:
+            await self.resign()
+            return None
+        state, self._elected = self._elected, None
+        assert member.is_elected(state), (state, member.promised)
+        return state
+
+    async def stand(self, follower: Follower) -> None:
+        """Stand for election whenever nobody has the lease, and this member has every committed byte."""
+        asked_s = 0.0
+        while self._elected is None:
+            await asyncio.sleep(_LOOK_S)
+            seen = await self._look()
+            if seen is None:
+                continue
+            now_s = asyncio.get_running_loop().time()
+            if seen.holder in (None, self._identity):
+                if now_s >= self._stands_from_s:
+                    await self._stand_once(seen, follower)
+            elif follower.lost_s > self._lag_s and now_s > asked_s + self._ttl_s / 2:
+                asked_s = now_s
+                await self._ask_to_yield(seen)
+
+    async def _look(self) -> Seen | None:
+        try:
+            seen = await asyncio.to_thread(self.group_store.look)
+        except (GroupStoreUnavailableError, OSError) as error:
+            self._log_once("group_store_not_read", error=str(error))
+            return None
+        return seen
+
+    def _log_once(self, event: str, **facts: object) -> None:
+        if self._logged != f"{event} {facts}":
+            self._logged = f"{event} {facts}"
+            log.warning(event, **facts)
+
+    async def _stand_once(self, seen: Seen, follower: Follower) -> None:
+        answers = await self._others.ask(SHORT_S)
+        state = self._electable(seen, answers, follower)
+        if state is None:
+            return
+        if seen.holder is None and (rank := self._rank(state, answers, follower)):
+            await asyncio.sleep(rank * _RANK_S)
+        with contextlib.suppress(GroupStoreUnavailableError):  # if it was carried out, the next look shows that
+            await self._elect(state, seen.holder)
+
+    def _electable(self, seen: Seen, answers: list[Described], follower: Follower) -> GroupState | None:
+        """Return the state that an election of this member is to replace; None if it must not stand now."""
+        newest = newest_state(self._known.read(), answers)
+        if seen.state is None:
+            return self._first(newest, answers, follower)
+        if newest is not None and newest.age > seen.state.age:
+            self._log_once(
+                "group_store_too_old",
+                epoch=seen.state.epoch,
+                known_epoch=newest.epoch,
+                remedy="etcd was restored from a copy: promote a member",
+            )
+            return None
+        if not seen.state.can_elect(self._identity):
+            names = sorted(map(name_of, seen.state.in_sync | seen.state.eligible))
+            self._log_once("not_electable", epoch=seen.state.epoch, electable=names)
+            return None
+        return seen.state
+
+    def _first(self, newest: GroupState | None, answers: list[Described], follower: Follower) -> GroupState | None:
+        """Return the state for the first election, which needs all members: no member may hide a longer log."""
+        if len(answers) < len(self._others) or any(map(is_writer, answers)):
+            self._log_once(
+                "first_election_waits", answered=1 + len(answers), members=1 + len(self._others), remedy="or promote"
+            )
+            return None
+        if newest is not None:
+            return replace(newest, revision=0) if newest.can_elect(self._identity) else None
+        is_longest = all(answer.end_offset <= follower.log_end for answer in answers)
+        return first_state(self._identity) if is_longest else None
+
+    def _rank(self, state: GroupState, answers: list[Described], follower: Follower) -> int:
+        """Return how many other candidates go first: the one that the state names, and then longer logs."""
+
+        def order(identity: str, end: int) -> tuple[bool, int, str]:
+            return identity != state.writer, -end, identity
+
+        ours = order(self._identity, follower.log_end)
+        candidates = [one for one in answers if state.can_elect(one.identity) or not state.epoch]
+        return sum(order(one.identity, one.end_offset) < ours for one in candidates)
+
+    async def _elect(self, state: GroupState, holder: str | None) -> int | None:
+        """Let this member take the lease in the epoch after *state*; return its number, None if another was faster."""
+        async with self._electing:
+            if self._elected is not None:
+                return self._elected.epoch
+            wanted = elected(self._settings, state, self._identity, state.epoch + 1)
+            taken = await asyncio.to_thread(self.group_store.elect, wanted, holder=holder)
+            if taken is None:
+                return None
+            self._elected, self._lease = taken
+            self._keeping = asyncio.create_task(self._keep(self._lease))
+            log.info("elected", epoch=self._elected.epoch, in_sync=[self._settings.member])
+            return self._elected.epoch
+
+    async def _ask_to_yield(self, seen: Seen) -> None:
+        """Ask a writer to yield that reaches etcd, but not this member nor enough others to commit."""
+        state = seen.state
+        if state is None or self._settings.replication is not ReplicationMode.SYNC:
+            return
+        cut = [one for one in await self._others.ask(SHORT_S) if not is_writer(one) and not one.follows_writer]
+        electable = [one for one in (self._identity, *(one.identity for one in cut)) if state.can_elect(one)]
+        if self._identity in electable and len(electable) >= min_in_sync(self._settings):
+            with contextlib.suppress(GroupStoreUnavailableError):
+                await asyncio.to_thread(self.group_store.ask_to_yield, state.epoch)
+                log.warning("writer_asked_to_yield", epoch=state.epoch, writer=name_of(seen.holder or ""))
+
+    async def promote(self, follower: Follower, stopped_writer: str, *, unclean: bool) -> int:
+        """Take the role if nobody has the lease: for the first election, or with the loss of messages accepted."""
+        seen = await asyncio.to_thread(self.group_store.look)
+        self._require_free(seen)
+        answers = await self._others.ask(PATIENT_S)
+        newest = newest_state(seen.state, answers) or first_state(self._identity)
+        require_complete(newest, self._identity, unclean=unclean)
+        revision = 0 if seen.state is None else seen.state.revision
+        epoch = await self._elect(replace(newest, revision=revision), seen.holder)
+        if epoch is None:
+            self._require_free(await asyncio.to_thread(self.group_store.look))
+            raise ArgumentIllegalError("the group's state has changed meanwhile: try again", argument="member")
+        return epoch
+
+    def _require_free(self, seen: Seen) -> None:
+        if seen.holder not in (None, self._identity):
+            raise ArgumentIllegalError(
+                f"member {name_of(seen.holder or '')} has the writer's lease: use hand-over; after its loss, members "
+                f"elect another one within {self._ttl_s:g} s",
+                argument="member",
+            )
+
+    async def take_over(self) -> None:
+        """Stand at once, until the role is taken by any member."""
+        loop = asyncio.get_running_loop()
+        deadline_s = loop.time() + _TAKE_OVER_S
+        while loop.time() < deadline_s:
+            seen = await self._look()
+            if seen is not None and seen.state is not None:
+                is_free = seen.holder in (None, self._identity) and seen.state.can_elect(self._identity)
+                if not is_free or await self._elect(seen.state, seen.holder) is not None:
+                    return
+            await asyncio.sleep(_WATCH_S)
+
+    # -- as the writer ----------------------------------------------------------------------------------------------
+
+    async def _keep(self, lease: WriterLease) -> None:
+        """Renew the lease until it is lost."""
+        while True:
+            await asyncio.sleep(self._ttl_s / _RENEWALS_A_LEASE)
+            try:
+                await asyncio.to_thread(lease.renew)
+            except StaleEpochError:
+                return  # `watch` finds that it does not remain
+            except GroupStoreUnavailableError as error:
+                log.warning("lease_not_renewed", remaining_s=round(lease.remaining_s, 1), error=error.message)
+
+    async def watch(self, has_enough: Callable[[], bool]) -> StoreError:
+        """Stop when the lease may have run out, or the replicas that this writer does not reach ask for that."""
+        lease = self._lease
+        assert lease is not None
+        yielding = asyncio.create_task(self._until_asked_to_yield(lease.epoch, has_enough))
+        try:
+            while lease.remaining_s > 0:
+                if yielding.done():
+                    return StaleEpochError(
+                        f"the writer of epoch {lease.epoch} does not reach its replicas, which reach each other",
+                        epoch=lease.epoch,
+                    )
+                await asyncio.sleep(_WATCH_S)
+        finally:
+            yielding.cancel()
+        return StaleEpochError(
+            f"the lease of the writer of epoch {lease.epoch} was not renewed for {self._ttl_s:g} s, so that this "
+            "member stops writing",
+            epoch=lease.epoch,
+        )
+
+    async def _until_asked_to_yield(self, epoch: int, has_enough: Callable[[], bool]) -> None:
+        loop = asyncio.get_running_loop()
+        alone_since_s = loop.time()
+        while True:
+            await asyncio.sleep(_LOOK_S)
+            if has_enough() or not self._settings.yield_when_alone:
+                alone_since_s = loop.time()
+            elif loop.time() > alone_since_s + 2 * self._lag_s:
+                seen = await self._look()
+                if seen is not None and seen.asked_epoch == epoch:
+                    self._stands_from_s = loop.time() + 2 * self._ttl_s
+                    return
+
+    @property
+    def lease_s(self) -> float | None:
+        """Seconds for which this member has the writer's lease; None without one."""
+        return None if self._lease is None else max(0.0, self._lease.remaining_s)
+
+    async def resign(self) -> None:
+        """Revoke the lease. If etcd does not answer, it runs out."""
+        if self._keeping is not None:
+            self._keeping.cancel()
+            self._keeping = None
+        if self._lease is not None:
+            lease, self._lease, self._elected = self._lease, None, None
+            try:
+                await asyncio.to_thread(lease.revoke)
+            except GroupStoreUnavailableError as error:
+                log.warning("lease_not_revoked", error=error.message)

@@ -1,0 +1,172 @@
+"""A group that elects its writer by a real etcd: its members are killed, paused, and cut off."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.etcd import Etcd
+from tests.replication.load import Load, require_stored
+from tests.replication.members import Members, until
+from tidemark.client import SendStatus
+from tidemark.client.wire.topic_admin import Topics
+from tidemark.errors import ArgumentIllegalError, NotLeaderError
+
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
+TOPIC = "orders"
+TTL_S = 2
+
+
+@pytest.fixture
+def etcd(tmp_path: Path) -> Iterator[Etcd]:
+    made = Etcd(tmp_path / "etcd")
+    yield made
+    made.close()
+
+
+class Elected(Members):
+    """Members of a group that elects its writer."""
+
+    def writer(self, *others: str) -> str | None:
+        """Return the member, other than *others*, that says that it is the writer; None if there is none."""
+        described = [self.described(name) for name in self.ports if name in self.running and name not in others]
+        writers = [one for one in described if one is not None and one.role == "writer"]
+        return max(writers, key=lambda one: one.epoch or 0).name if writers else None
+
+    def until_writer(self, *others: str) -> str:
+        """Wait until a member other than *others* is the writer."""
+        until(lambda: self.writer(*others), f"a writer other than {others}", found=self.found)
+        name = self.writer(*others)
+        assert name is not None
+        return name
+
+    def acknowledge(self, name: str, body: bytes = b"one more") -> None:
+        with self.producer(name) as producer:
+            assert producer.send(TOPIC, body).status is SendStatus.PUT_OK
+
+
+@pytest.fixture
+def members(etcd: Etcd, tmp_path: Path) -> Iterator[Elected]:
+    environment = {
+        "TIDEMARK_GROUP_STORE": etcd.address,
+        "TIDEMARK_LEASE_TTL_MS": str(TTL_S * 1000),
+        "TIDEMARK_REPLICA_LAG_MS": "1000",
+    }
+    made = Elected(tmp_path / "group", "abc", environment)
+    yield made
+    made.close()
+
+
+def started(members: Elected) -> str:
+    members.start()
+    writer = members.until_writer()
+    members.until_in_sync(writer, 3)
+    return writer
+
+
+def require_same_logs(members: Elected, acknowledged: dict[str, tuple[int, int]]) -> None:
+    members.stop()
+    logs = [members.log_files(name) for name in members.ports]
+    assert all(log == logs[0] for log in logs)
+    require_stored(members.folder("a"), acknowledged)
+
+
+def test_the_first_election_waits_for_all_members(members: Elected) -> None:
+    """A member that is not asked may have the only log with messages."""
+    members.start("a", "b")
+    until(lambda: "first_election_waits" in members.log("a").read_text(), "member a waits")
+    assert members.writer() is None
+    members.start("c")
+    members.until_in_sync(members.until_writer(), 3)
+
+
+def test_the_member_with_the_longest_log_is_elected_first(members: Elected) -> None:
+    """A single node becomes a group: its messages are kept."""
+    alone = {"TIDEMARK_REPLICATION": "off", "TIDEMARK_GROUP_STORE": "manual"}
+    members.launch("b", **alone)
+    with members.producer("b") as producer:
+        sent = producer.send(TOPIC, b"of the single node", keys=["k"])
+    members.stop("b")
+    assert started(members) == "b"
+    require_same_logs(members, {"k": (sent.queue_id, sent.queue_offset)})
+
+
+def test_a_killed_writer_is_replaced_and_nothing_acknowledged_is_lost(members: Elected) -> None:
+    writer = started(members)
+    with members.producer(writer, timeout_s=5) as producer, Load(producer) as load:
+        until(lambda: len(load.acknowledged) > 300, "messages are acknowledged")
+        members.kill(writer)
+        load.stop()
+    successor = members.until_writer()
+    members.acknowledge(successor)
+    members.start(writer)
+    members.until_in_sync(successor, 3)
+    members.until_level(*members.ports)
+    require_same_logs(members, load.acknowledged)
+
+
+def test_a_paused_writer_is_replaced_and_stops_when_it_wakes(members: Elected) -> None:
+    writer = started(members)
+    with members.producer(writer, timeout_s=5) as producer, Load(producer) as load:
+        until(lambda: len(load.acknowledged) > 300, "messages are acknowledged")
+        members.signal(writer, signal.SIGSTOP)
+        successor = members.until_writer(writer)
+        members.acknowledge(successor)
+        members.signal(writer, signal.SIGCONT)
+        members.until_in_sync(successor, 3)
+        load.stop()
+    members.until_level(*members.ports)
+    require_same_logs(members, load.acknowledged)
+
+
+def test_a_writer_that_stops_is_replaced_at_once(members: Elected) -> None:
+    writer = started(members)
+    members.stop(writer)
+    began = time.monotonic()
+    members.acknowledge(members.until_writer())
+    assert time.monotonic() - began < 10  # on a busy machine
+
+
+def test_a_hand_over_goes_to_the_named_member(members: Elected) -> None:
+    writer = started(members)
+    target = next(name for name in reversed(members.ports) if name != writer)
+    members.group(writer).hand_over(target)
+    members.acknowledge(target)
+    members.until_in_sync(target, 3)
+
+
+def test_a_writer_without_etcd_stops_and_another_life_of_it_goes_on(members: Elected, etcd: Etcd) -> None:
+    writer = started(members)
+    members.acknowledge(writer)
+    etcd.signal(signal.SIGSTOP)
+    until(lambda: members.writer() is None, "the writer has stopped", found=members.found)
+    with pytest.raises(NotLeaderError), Topics(members.address(writer)) as topics:
+        topics.create("refused")
+    etcd.signal(signal.SIGCONT)
+    members.acknowledge(members.until_writer())
+
+
+def test_a_member_that_lacks_messages_is_not_elected_but_may_be_promoted(members: Elected) -> None:
+    writer = started(members)
+    absent, other = (name for name in members.ports if name != writer)
+    members.kill(absent)
+    members.until_in_sync(writer, 2)
+    members.acknowledge(writer)
+    members.kill(writer, other)
+    members.start(absent)
+    until(lambda: "not_electable" in members.log(absent).read_text(), "the member knows that")
+    with pytest.raises(ArgumentIllegalError, match=f"member {absent} may lack committed messages"):
+        members.promote(absent)
+    members.promote(absent, unclean=True)
+    assert members.until_writer() == absent
+
+
+def test_while_the_lease_is_held_no_member_is_promoted(members: Elected) -> None:
+    writer = started(members)
+    other = next(name for name in members.ports if name != writer)
+    with pytest.raises(ArgumentIllegalError, match=f"member {writer} has the writer's lease: use hand-over"):
+        members.promote(other, unclean=True)

@@ -1,0 +1,143 @@
+"""The group's state in a real etcd of three members, of which one may fail."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.etcd import Etcd
+from tests.replication.members import until
+from tidemark.errors import GroupStoreUnavailableError, StaleEpochError
+from tidemark.replication.etcd.gateway import EtcdGateway
+from tidemark.replication.etcd.group_store import EtcdGroupStore, Seen
+from tidemark.replication.group_state import GroupState
+from tidemark.replication.known_state import KnownState
+from tidemark.replication.member_files import MemberFiles
+from tidemark.store.storage import DiskStorage
+
+pytestmark = pytest.mark.integration
+FIRST = GroupState(0, 1, "a.1", frozenset({"a.1"}), frozenset({"b.2"}), 2, "g")
+TTL_MS = 2_000
+
+Open = Callable[[], EtcdGroupStore]
+
+
+@pytest.fixture(scope="module")
+def etcd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Etcd]:
+    made = Etcd(tmp_path_factory.mktemp("etcd"), 3)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def open_store(etcd: Etcd, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Open]:
+    """Return a function that opens the group of this test for another member."""
+    opened: list[EtcdGroupStore] = []
+
+    def open_one() -> EtcdGroupStore:
+        known = KnownState(MemberFiles(tmp_path / str(len(opened)), DiskStorage()))
+        gateway = EtcdGateway([f"http://127.0.0.1:{port}" for port in etcd.ports], timeout_s=2)
+        opened.append(EtcdGroupStore(gateway, request.node.name, known, ttl_ms=TTL_MS))
+        return opened[-1]
+
+    yield open_one
+    for store in opened:
+        store.close()
+
+
+def test_a_state_is_replaced_only_by_who_has_seen_it(open_store: Open) -> None:
+    a, b = open_store(), open_store()
+    assert a.look() == Seen(None, None, 0)
+    taken = a.elect(FIRST, holder=None)
+    assert taken is not None
+    elected, _ = taken
+    assert replace(elected, revision=0) == FIRST
+    assert b.look() == Seen(elected, "a.1", 0)
+    joined = b.propose(elected.joined_by("b.2"))
+    assert joined.in_sync == {"a.1", "b.2"}
+    assert joined.revision > elected.revision
+    assert a.propose(elected.joined_by("c.3")) == joined, "the state has changed meanwhile"
+    assert a.propose(joined.joined_by("c.3")).in_sync == {"a.1", "b.2", "c.3"}
+
+
+def test_one_of_many_candidates_is_elected(open_store: Open) -> None:
+    taken: dict[str, object] = {}
+    stores = {f"m{number}": open_store() for number in range(8)}
+
+    def stand(name: str, store: EtcdGroupStore) -> None:
+        taken[name] = store.elect(replace(FIRST, writer=name), holder=None)
+
+    threads = [threading.Thread(target=stand, args=one) for one in stores.items()]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    winners = [name for name, result in taken.items() if result is not None]
+    assert len(winners) == 1
+    assert stores["m0"].look().holder == winners[0]
+
+
+def test_while_the_lease_is_held_nobody_else_is_elected_and_after_it_somebody_is(open_store: Open) -> None:
+    a, b = open_store(), open_store()
+    taken = a.elect(FIRST, holder=None)
+    assert taken is not None
+    state, lease = taken
+    after = replace(state.elected("b.2"), min_in_sync=2)
+    for _ in range(3):
+        lease.renew()
+        assert b.elect(after, holder=None) is None
+        time.sleep(TTL_MS / 4_000)
+    assert lease.remaining_s > 0
+    until(lambda: b.look().holder is None, "the lease has run out", 20)
+    assert lease.remaining_s <= 0, "the holder knows that before any other member"
+    with pytest.raises(StaleEpochError, match="epoch 1 has run out"):
+        lease.renew()
+    assert b.elect(after, holder=None) is not None
+
+
+def test_a_revoked_lease_is_free_at_once_and_a_member_takes_back_its_own(open_store: Open) -> None:
+    a, b = open_store(), open_store()
+    taken = a.elect(FIRST, holder=None)
+    assert taken is not None
+    again = a.elect(taken[0].elected("a.1"), holder="a.1")
+    assert again is not None, "after a quick restart"
+    again[1].revoke()
+    assert again[1].remaining_s <= 0
+    assert b.look().holder is None
+
+
+def test_the_request_to_yield_vanishes(open_store: Open) -> None:
+    a = open_store()
+    a.ask_to_yield(7)
+    assert a.look().asked_epoch == 7
+    until(lambda: a.look().asked_epoch == 0, "it vanishes", 20)
+
+
+def test_one_of_three_members_of_etcd_may_fail_and_two_may_not(open_store: Open, etcd: Etcd) -> None:
+    a = open_store()
+    etcd.kill(0)
+    try:
+        until(lambda: is_answered(a), "the others elect a leader")
+        taken = a.elect(FIRST, holder=None)
+        assert taken is not None
+        etcd.kill(1)
+        with pytest.raises(GroupStoreUnavailableError, match="no member of etcd answers"):
+            a.propose(taken[0].joined_by("b.2"))
+    finally:
+        etcd.start(0)
+        etcd.start(1)
+    until(lambda: is_answered(a), "etcd is whole again")
+    assert a.look().state in (taken[0], replace(taken[0].joined_by("b.2"), revision=a.look().state.revision))  # type: ignore[union-attr]
+
+
+def is_answered(store: EtcdGroupStore) -> bool:
+    try:
+        store.look()
+    except GroupStoreUnavailableError:
+        return False
+    return True
