@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from tidemark.replication.known_state import KnownState
 from tidemark.replication.member_files import MemberFiles
+from tidemark.replication.member_role import PublishedRole
 
 from .config import WriterSettings
 from .replication.leadership import Leadership
@@ -17,14 +18,15 @@ from .rpc.member_channel import describe
 
 
 class Group(NamedTuple):
-    """known: the newest state that this member has heard of. leadership: how it becomes the writer."""
+    """known: the newest state that this member has heard of. leadership: how it becomes the writer. role: published."""
 
     known: KnownState
     others: OtherMembers
     leadership: Leadership
+    role: PublishedRole
 
 
-def open_group(settings: WriterSettings, identity: str, files: MemberFiles) -> Group:
+def open_group(settings: WriterSettings, identity: str, files: MemberFiles, role: PublishedRole) -> Group:
     """Return the group of the member with *identity*, which has the lock of its store.
 
     Raises CorruptStoreError if the file with the group's state and its copy are both damaged.
@@ -32,11 +34,16 @@ def open_group(settings: WriterSettings, identity: str, files: MemberFiles) -> G
     credentials = settings.member_credentials(settings.tls_cert, settings.tls_key)
     others = OtherMembers(settings.other_members, partial(describe, credentials=credentials))
     known = KnownState(files)
-    open_leadership = _open_elections if settings.etcd_urls else ManualLeadership
-    return Group(known, others, open_leadership(settings, identity, known, others))
+    if settings.etcd_urls:
+        leadership: Leadership = _open_elections(settings, identity, known, others, role)
+    else:
+        leadership = ManualLeadership(settings, identity, known, others)
+    return Group(known, others, leadership, role)
 
 
-def _open_elections(settings: WriterSettings, identity: str, known: KnownState, others: OtherMembers) -> Leadership:
+def _open_elections(
+    settings: WriterSettings, identity: str, known: KnownState, others: OtherMembers, role: PublishedRole
+) -> Leadership:
     from tidemark.replication.etcd.gateway import EtcdGateway, EtcdLogin  # HTTP is imported only if it is used
     from tidemark.replication.etcd.group_store import EtcdGroupStore
 
@@ -53,4 +60,4 @@ def _open_elections(settings: WriterSettings, identity: str, known: KnownState, 
     ttl_ms = settings.lease_ttl_ms
     gateway = EtcdGateway(settings.etcd_urls, timeout_s=min(2.0, ttl_ms / 8_000), context=context, login=login)
     group_store = EtcdGroupStore(gateway, settings.group, known, ttl_ms=ttl_ms)
-    return ElectedLeadership(settings, identity, known, others, group_store)
+    return ElectedLeadership(settings, identity, known, others, group_store, on_renewed=role.extend)

@@ -16,6 +16,7 @@ from tidemark.errors import StaleEpochError, StoreError
 from tidemark.replication.group_state import GroupState
 from tidemark.replication.member import Member
 from tidemark.replication.member_files import MemberFiles
+from tidemark.replication.member_role import PublishedRole
 from tidemark.store.storage import DiskStorage
 from tidemark.tls.reloading import Reloading
 
@@ -60,6 +61,7 @@ class GroupMember:
         finally:
             if self._group is not None:
                 await self._group.leadership.resign()  # if it was elected, and has not begun
+                self._group.role.close()
 
     async def _serve(self, store: OpenStore) -> StoreError | None:
         """Serve in the role that the group's state gives to this member, until the role ends."""
@@ -72,7 +74,9 @@ class GroupMember:
             epochs=files.epochs(),
         )
         if self._group is None:  # the files are read once the store's lock is held
-            self._group = open_group(self._settings, member.identity, files)
+            self._group = open_group(
+                self._settings, member.identity, files, PublishedRole(store.paths.replication, store.storage)
+            )
         state = await self._group.leadership.begin(member)
         if state is not None:
             return await self._write(store, files, member, state)
@@ -93,6 +97,7 @@ class GroupMember:
             raise
         self._keep(server.port)
         self._registry.register(server.metrics)
+        self._opened.role.write(state.epoch, member.epoch_start, until_s=leadership.valid_until_s)
         try:
             await server.start()
             log.info("epoch_begun", epoch=state.epoch, start=member.epoch_start, confirm_offset=member.confirm)
@@ -100,6 +105,7 @@ class GroupMember:
             failure = await server.run()
             watching.cancel()
         finally:
+            self._opened.role.follow()
             self._registry.unregister(server.metrics)
             await leadership.resign()
         if isinstance(failure, StaleEpochError):  # so that this member does not write again before it follows

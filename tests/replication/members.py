@@ -12,6 +12,8 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
+import httpx
+
 from tidemark.client import Producer
 from tidemark.client.wire.group_admin import GroupMember, GroupStatus, ReplicationGroup
 from tidemark.errors import StoreError
@@ -32,13 +34,27 @@ def until(
 
 
 class Members:
-    """The processes by the members' names. environment: TIDEMARK_ settings of all members."""
+    """The processes by the members' names. environment: TIDEMARK_ settings of all members.
 
-    def __init__(self, root: Path, names: str = "abc", environment: Mapping[str, str] | None = None) -> None:
+    with_readers: each member has a pipeline and a query service, too, and both kinds of frames
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        names: str = "abc",
+        environment: Mapping[str, str] | None = None,
+        *,
+        with_readers: bool = False,
+    ) -> None:
         self.root = root
         self.ports = {name: free_port() for name in names}
+        self.query_ports = {name: free_port() for name in names}
+        self._remoting_ports = {name: (free_port(), free_port()) for name in names}
         self.environment = dict(environment or {})
+        self._with_readers = with_readers
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
+        self._readers: dict[str, list[subprocess.Popen[bytes]]] = {}
 
     @property
     def running(self) -> frozenset[str]:
@@ -47,6 +63,16 @@ class Members:
 
     def address(self, name: str) -> str:
         return f"127.0.0.1:{self.ports[name]}"
+
+    @property
+    def writers(self) -> str:
+        """The addresses of all writer services, as a producer takes them."""
+        return "|".join(map(self.address, self.ports))
+
+    @property
+    def url(self) -> str:
+        """The addresses of all query services, as a consumer takes them."""
+        return "|".join(f"http://127.0.0.1:{port}" for port in self.query_ports.values())
 
     def folder(self, name: str) -> Path:
         return self.root / name
@@ -58,7 +84,12 @@ class Members:
             "TIDEMARK_STORE_ROOT": str(self.folder(name)),
             "TIDEMARK_WRITER_LISTEN": self.address(name),
             "TIDEMARK_WRITER_METRICS_LISTEN": "",
-            "TIDEMARK_WRITER_REMOTING_LISTEN": "",
+            "TIDEMARK_WRITER_REMOTING_LISTEN": self._remoting(name)[0],
+            "TIDEMARK_QUERY_REMOTING_LISTEN": self._remoting(name)[1],
+            "TIDEMARK_QUERY_LISTEN": f"127.0.0.1:{self.query_ports[name]}",
+            "TIDEMARK_WRITER_ADDRESS": self.writers,
+            "TIDEMARK_PIPELINE": "plain",
+            "TIDEMARK_PIPELINE_METRICS_LISTEN": "",
             "TIDEMARK_COMMIT_LOG_SEGMENT_SIZE_BYTES": str(SEGMENT_BYTES),
             "TIDEMARK_MIN_FREE_DISK_BYTES": "0",
             "TIDEMARK_REPLICATION": "sync",
@@ -68,11 +99,25 @@ class Members:
             **more,
         }
 
+    def _remoting(self, name: str) -> tuple[str, str]:
+        if not self._with_readers:
+            return "", ""
+        writer, query = self._remoting_ports[name]
+        return f"127.0.0.1:{writer}", f"127.0.0.1:{query}"
+
     def start(self, *names: str, **more: str) -> None:
         """Start members, by default all, and wait until they answer."""
         self.launch(*names, **more)
         for name in names or self.ports:
             until(lambda name=name: self.described(name), f"member {name} answers")  # type: ignore[misc]
+            if self._with_readers:
+                until(lambda name=name: self._has_query(name), f"{name}'s query service answers")  # type: ignore[misc]
+
+    def _has_query(self, name: str) -> bool:
+        try:
+            return httpx.get(f"http://127.0.0.1:{self.query_ports[name]}/healthz", timeout=2).is_success
+        except httpx.HTTPError:
+            return False
 
     def launch(self, *names: str, **more: str) -> None:
         """Start members without a wait. more: settings of theirs alone."""
@@ -86,11 +131,39 @@ class Members:
                     stderr=subprocess.STDOUT,
                 )
 
+            if self._with_readers and name not in self._readers:
+                self._readers[name] = [self._reader(name, module) for module in ("pipeline", "query")]
+
+    def _reader(self, name: str, module: str) -> subprocess.Popen[bytes]:
+        with (self.root / f"{name}.{module}.log").open("ab") as output:
+            return subprocess.Popen(
+                [sys.executable, "-m", f"services.indexer.{module}"],
+                env=self.settings(name),
+                stdout=output,
+                stderr=subprocess.STDOUT,
+            )
+
     def log(self, name: str) -> Path:
         return self.root / f"{name}.log"
 
     def signal(self, name: str, number: signal.Signals) -> None:
         self._processes[name].send_signal(number)
+
+    def kill_machine(self, name: str) -> None:
+        """End a member and its readers without a warning."""
+        self.kill(name)
+        for process in self._readers.pop(name, []):
+            process.kill()
+            process.wait(LONG_S)
+
+    def stop_readers(self) -> None:
+        """Stop all pipelines and query services."""
+        for processes in self._readers.values():
+            for process in processes:
+                process.terminate()
+            for process in processes:
+                assert process.wait(LONG_S) == 0
+        self._readers.clear()
 
     def kill(self, *names: str) -> None:
         """End members without a warning."""
@@ -112,7 +185,7 @@ class Members:
 
     def close(self) -> None:
         """End all processes."""
-        for process in self._processes.values():
+        for process in (*self._processes.values(), *(one for readers in self._readers.values() for one in readers)):
             process.kill()
             process.wait(LONG_S)
 

@@ -10,14 +10,13 @@ from pathlib import Path
 import pytest
 
 from tests.etcd import Etcd
+from tests.replication.elected import TOPIC, Elected
 from tests.replication.load import Load, require_stored
-from tests.replication.members import Members, until
-from tidemark.client import SendStatus
+from tests.replication.members import until
 from tidemark.client.wire.topic_admin import Topics
 from tidemark.errors import ArgumentIllegalError, NotLeaderError
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
-TOPIC = "orders"
 TTL_S = 2
 
 
@@ -26,27 +25,6 @@ def etcd(tmp_path: Path) -> Iterator[Etcd]:
     made = Etcd(tmp_path / "etcd")
     yield made
     made.close()
-
-
-class Elected(Members):
-    """Members of a group that elects its writer."""
-
-    def writer(self, *others: str) -> str | None:
-        """Return the member, other than *others*, that says that it is the writer; None if there is none."""
-        described = [self.described(name) for name in self.ports if name in self.running and name not in others]
-        writers = [one for one in described if one is not None and one.role == "writer"]
-        return max(writers, key=lambda one: one.epoch or 0).name if writers else None
-
-    def until_writer(self, *others: str) -> str:
-        """Wait until a member other than *others* is the writer."""
-        until(lambda: self.writer(*others), f"a writer other than {others}", found=self.found)
-        name = self.writer(*others)
-        assert name is not None
-        return name
-
-    def acknowledge(self, name: str, body: bytes = b"one more") -> None:
-        with self.producer(name) as producer:
-            assert producer.send(TOPIC, body).status is SendStatus.PUT_OK
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ import numpy as np
 from tidemark.errors import CorruptStoreError
 from tidemark.format.record import HEAD, Magic
 from tidemark.read.file_run import FileRun
+from tidemark.replication.member_role import MemberRole
 from tidemark.store.checkpoint import Checkpoint, Field
 from tidemark.store.marks import Marks
 from tidemark.store.originals.terms import NO_TERM, Term, TermsFile, clamp, machine_boot_id
@@ -27,14 +28,20 @@ class Watermark(NamedTuple):
     committed_offset: int
     cuts: int = 0  # how often the writer truncated visible bytes of the log, as seen by this reader
     is_held: bool = False  # the marks went back, and physical_offset is the earlier, greater value
+    may_lack: bool = False  # the group of this member may have committed more than this member knows of
 
     @property
     def lag_bytes(self) -> int:
         """Committed bytes that are not visible yet."""
         return self.committed_offset - self.physical_offset
 
+    @property
+    def is_behind(self) -> bool:
+        """True if a reader may have seen messages elsewhere, or acknowledgements of them, that are not visible yet."""
+        return self.lag_bytes > 0 or self.may_lack
 
-_NOT_HELD = Watermark(0, 0, 0, 0)[4:]  # of a watermark that `WatermarkFloor` has not changed
+
+_NOT_HELD = Watermark(0, 0, 0, 0)[4:6]  # of a watermark that `WatermarkFloor` has not changed
 
 
 class WatermarkReader:
@@ -48,6 +55,7 @@ class WatermarkReader:
         self._marks_inode: int | None = None
         self._checkpoint: Checkpoint | None = None
         self._checkpoint_inode: int | None = None
+        self._role = MemberRole(paths.replication)
         self._last = Watermark(0, 0, 0, 0)
         with contextlib.suppress(CorruptStoreError):  # treated as not indexed until the pipeline replaces the file
             self.refresh()
@@ -57,6 +65,7 @@ class WatermarkReader:
 
         Raises CorruptStoreError if the marks file is invalid.
         """
+        self._role.refresh()
         if self._marks is None or _inode(self._paths.marks) != self._marks_inode:
             self._marks_inode = _inode(self._paths.marks)
             try:
@@ -109,7 +118,8 @@ class WatermarkReader:
         term = terms[-1] if terms else NO_TERM
         visible = clamp(visible, of_term=marks_term, terms=terms)
         committed = committed if self._has_committed(term) else 0
-        seen = (term.number, visible, published_ms, max(committed, visible), *_NOT_HELD)
+        may_lack = visible < self._role.committed_below()
+        seen = (term.number, visible, published_ms, max(committed, visible), *_NOT_HELD, may_lack)
         if seen != self._last:
             self._last = Watermark(*seen)
         return self._last

@@ -96,6 +96,11 @@ class MemberFiles:
         """Replace the state of the group."""
         self._save(STATE, encode_state(state))
 
+    def names_this_member(self) -> bool:
+        """Return True if the known state names this member as the writer. Raises as `promised`."""
+        state, identity = self.state(), self._load(IDENTITY)
+        return state is not None and state.writer is not None and state.writer.rpartition(".")[2] == identity
+
     def _load(self, name: str) -> Any:
         path, rules = self._folder / name, _RULES[name]
         data = heal(path, rules, self._storage).data

@@ -14,8 +14,7 @@ import structlog
 
 from tidemark.errors import DiskFullError, StoreContradictionError
 from tidemark.index.broker_trust import give_trust, mark_running, withdraw_trust
-from tidemark.replication.member_files import STATE
-from tidemark.replication.member_role import MemberRole
+from tidemark.replication.member_files import STATE, MemberFiles
 from tidemark.store.checkpoint import Checkpoint, Field
 from tidemark.store.flushed import Flushed
 from tidemark.store.lock import StoreLock
@@ -115,7 +114,7 @@ def open_store(settings: WriterSettings, storage: Storage) -> OpenStore:
         write_format(paths, storage)
         segments = _open_segments(settings, paths, storage)
         was_clean = _take_clean_flag(paths, storage)
-        recovered = recover(paths, segments, rebuild_bytes=_rebuild_bytes(settings, paths))
+        recovered = recover(paths, segments, rebuild_bytes=_rebuild_bytes(settings, paths, storage))
         sync_files(paths, segments, recovered, storage)
         lower_tombstones(paths, recovered.end, storage)
         withdraw_trust(paths, storage)
@@ -141,9 +140,9 @@ def open_store(settings: WriterSettings, storage: Storage) -> OpenStore:
     )
 
 
-def _rebuild_bytes(settings: WriterSettings, paths: StorePaths) -> int:
+def _rebuild_bytes(settings: WriterSettings, paths: StorePaths, storage: Storage) -> int:
     """Return how much of the log recovery reads to recognise repeats: a replica gets none."""
-    is_replica = settings.is_replicated and MemberRole(paths.replication).written_epoch() is None
+    is_replica = settings.is_replicated and not MemberFiles(paths.replication, storage).names_this_member()
     return 0 if is_replica else settings.idempotence_rebuild_bytes
 
 

@@ -31,7 +31,11 @@ _RENEWALS_A_LEASE = 4
 
 
 class ElectedLeadership:
-    """A `Leadership` by elections. known: the newest state that this member has heard of."""
+    """A `Leadership` by elections.
+
+    known       the newest state that this member has heard of
+    on_renewed  called with the time until which the lease is held, seconds since the machine's start
+    """
 
     def __init__(
         self,
@@ -40,12 +44,15 @@ class ElectedLeadership:
         known: KnownState,
         others: OtherMembers,
         group_store: EtcdGroupStore,
+        *,
+        on_renewed: Callable[[float], None],
     ) -> None:
         self.group_store = group_store
         self._settings = settings
         self._identity = identity
         self._known = known
         self._others = others
+        self._on_renewed = on_renewed
         self._ttl_s = settings.lease_ttl_ms / 1000
         self._lag_s = settings.replica_lag_ms / 1000
         self._elected: GroupState | None = None
@@ -78,7 +85,7 @@ class ElectedLeadership:
             if seen.holder in (None, self._identity):
                 if now_s >= self._stands_from_s:
                     await self._stand_once(seen, follower)
-            elif follower.lost_s > self._lag_s and now_s > asked_s + self._ttl_s / 2:
+            elif follower.lost_s > self._lag_s + self._ttl_s and now_s > asked_s + self._ttl_s / 2:
                 asked_s = now_s
                 await self._ask_to_yield(seen)
 
@@ -214,6 +221,7 @@ class ElectedLeadership:
             await asyncio.sleep(self._ttl_s / _RENEWALS_A_LEASE)
             try:
                 await asyncio.to_thread(lease.renew)
+                self._on_renewed(lease.valid_until_s)
             except StaleEpochError:
                 return  # `watch` finds that it does not remain
             except GroupStoreUnavailableError as error:
@@ -254,9 +262,9 @@ class ElectedLeadership:
                     return
 
     @property
-    def lease_s(self) -> float | None:
-        """Seconds for which this member has the writer's lease; None without one."""
-        return None if self._lease is None else max(0.0, self._lease.remaining_s)
+    def valid_until_s(self) -> float | None:
+        """Time until which this member has the writer's lease, seconds since the machine's start."""
+        return 0.0 if self._lease is None else self._lease.valid_until_s
 
     async def resign(self) -> None:
         """Revoke the lease. If etcd does not answer, it runs out."""

@@ -41,6 +41,13 @@ class Leadership(Protocol):
     def group_store(self) -> GroupStore:
         """Where the writer changes the group's state."""
 
+    @property
+    def valid_until_s(self) -> float | None:
+        """Time until which this member is the writer unless that is extended, seconds since the machine's start.
+
+        None: there is no such time.
+        """
+
     async def begin(self, member: Member) -> GroupState | None:
         """Return the state in which *member* is the writer of a new epoch; None if it follows another one."""
 

@@ -32,6 +32,11 @@ class ManualLeadership:
         self._known = known
         self._others = others
 
+    @property
+    def valid_until_s(self) -> None:
+        """None: there is no lease."""
+        return None
+
     async def begin(self, member: Member) -> GroupState | None:
         """Write if the state names this member and no other member knows of a later epoch; after a restart, anew."""
         state = self._known.read()

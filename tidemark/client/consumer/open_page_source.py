@@ -10,12 +10,13 @@ from urllib.parse import urlsplit
 from tidemark.client.consumer.long_poller import Fetcher
 from tidemark.client.consumer.page_source import Pulls
 from tidemark.client.consumer.remoting_pulls import CONNECT_TIMEOUT_S, PullLimits, RemotingPulls
+from tidemark.client.errors.address_faults import members_of
 from tidemark.client.received_message import JSON, TopicQueue
 from tidemark.client.rest.page import ARROW
 from tidemark.client.rest.query import Query
 from tidemark.client.wire.frame_socket import FrameSocket
 from tidemark.client.wire.wire import Wire, may_use
-from tidemark.errors import StoreError
+from tidemark.errors import QueryUnreachableError, StoreError
 from tidemark.tls.credentials import Credentials
 
 _LONG_POLL_MS = 15_000
@@ -92,16 +93,11 @@ class PullSource:
         """Return pulls in remoting frames; None if the service does not offer them, or not at an address in reach."""
         credentials = self.credentials or Credentials.from_environment()
         is_tls = self.url.startswith("https:")
-        query = Query(self.url, timeout_s=min(self.timeout_s, CONNECT_TIMEOUT_S), credentials=self.credentials)
         try:
-            address = query.watermark().get("remoting_address")
-            if not address or not may_use(address, urlsplit(self.url).netloc):
-                return None
+            address = self._locate()
             connection = FrameSocket.connect(address, credentials, is_tls=is_tls, timeout_s=CONNECT_TIMEOUT_S)
         except (OSError, ValueError, StoreError):
             return None
-        finally:
-            query.close()
         return RemotingPulls(
             address,
             is_tls=is_tls,
@@ -110,7 +106,16 @@ class PullSource:
             tags=self._tags,
             tagged_topics=self.topics,
             connection=connection,
+            locate=self._locate if len(members_of(self.url)) > 1 else None,
         )
+
+    def _locate(self) -> str:
+        """Return the address at which a service that answers offers remoting frames. Raises StoreError."""
+        with Query(self.url, timeout_s=min(self.timeout_s, CONNECT_TIMEOUT_S), credentials=self.credentials) as query:
+            address = query.watermark().get("remoting_address")
+            if not address or not may_use(address, urlsplit(query.present_url).netloc):
+                raise QueryUnreachableError(f"{query.present_url} offers no remoting frames in reach of this machine")
+            return address
 
     def stored_end(self, queue: TopicQueue) -> int:
         """Return the visible end of *queue* in the store's files."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -19,7 +19,7 @@ from tidemark.client.consumer.stored_messages import decode_records
 from tidemark.client.consumer.wakeup import Bell
 from tidemark.client.received_message import PulledPage, TopicQueue
 from tidemark.client.wire.frame_socket import FrameSocket
-from tidemark.errors import FrameIllegalError, QueryUnreachableError, TlsFilesError, UnavailableError
+from tidemark.errors import FrameIllegalError, QueryUnreachableError, StoreError, UnavailableError
 from tidemark.format.tags import parse_tag_expression
 from tidemark.remoting.codes import RequestCode, ResponseCode
 from tidemark.remoting.frame import Frame, request
@@ -102,6 +102,7 @@ class RemotingPulls:
     tags            one tag or several; empty for all messages
     tagged_topics   topics to which *tags* apply
     connection      the first connection
+    locate          of a group's services: returns the address of one that answers, at each further connection
     """
 
     def __init__(
@@ -114,6 +115,7 @@ class RemotingPulls:
         tags: list[str],
         tagged_topics: frozenset[str],
         connection: FrameSocket,
+        locate: Callable[[], str] | None = None,
     ) -> None:
         self._address = address
         self._is_tls = is_tls
@@ -121,6 +123,7 @@ class RemotingPulls:
         self._limits = limits
         self._tags = _tags_of(tags)
         self._tagged_topics = tagged_topics
+        self._locate = locate
         self._socket: FrameSocket | None = connection
         self._opaque = itertools.count(1)
         self._wanted: dict[TopicQueue, int | str] = {}  # not requested yet
@@ -242,10 +245,12 @@ class RemotingPulls:
         if self._socket is not None:
             return True
         try:
+            if self._locate is not None:
+                self._address = self._locate()
             self._socket = FrameSocket.connect(
                 self._address, self._credentials, is_tls=self._is_tls, timeout_s=CONNECT_TIMEOUT_S
             )
-        except (OSError, TlsFilesError) as error:
+        except (OSError, StoreError) as error:
             self.failed(QueryUnreachableError(f"the query service at {self._address} was not reached: {error}"))
             return False
         return True

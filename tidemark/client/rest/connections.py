@@ -10,11 +10,11 @@ import select
 import socket
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import NamedTuple, NoReturn
 from urllib.parse import urlencode, urlsplit
 
-from tidemark.client.errors.address_faults import speaks_grpc
+from tidemark.client.errors.address_faults import members_of, speaks_grpc
 from tidemark.client.own_process import OwnProcess
 from tidemark.client.rest.http_connection import HttpConnection, HttpFaultError, HttpResponse
 from tidemark.client.tracing.spans import current_carrier
@@ -24,6 +24,7 @@ from tidemark.tls.fault import fault_of, look
 
 Parameters = Mapping[str, object]
 _MOST_KEPT = 16
+_NOT_LEADER = 421
 _LONGEST_IDLE_S = 3.0  # less than the 5 s after which the service closes idle connections
 _CLOSED_AS_IDLE = (ConnectionResetError, BrokenPipeError, ConnectionAbortedError)
 
@@ -46,18 +47,13 @@ class Answer(NamedTuple):
         return self.status >= 400
 
 
-class Connections:
-    """A pool of idle connections. Thread-safe.
+class _Service:
+    """One query service, with its idle connections. Thread-safe.
 
-    url          http://host:port or https://host:port, optionally with a path prefix
-    timeout_s    limit for each wait on the network
-    kept         maximum number of idle connections
-    credentials  default: from the environment. Raises TlsFilesError, TokenFileError for unusable files
+    raises ValueError for *url*, TlsFilesError for unusable files
     """
 
-    def __init__(
-        self, url: str, *, timeout_s: float, kept: int = _MOST_KEPT, credentials: Credentials | None = None
-    ) -> None:
+    def __init__(self, url: str, *, timeout_s: float, kept: int, credentials: Credentials) -> None:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ValueError(
@@ -65,54 +61,20 @@ class Connections:
                 "http://127.0.0.1:8080 (TIDEMARK_QUERY_URL)"
             )
         self.url = url
+        self.prefix = parts.path.rstrip("/")
         self._timeout_s = timeout_s
-        self._credentials = credentials or Credentials.from_environment()
-        self._context = self._credentials.context() if parts.scheme == "https" else None
+        self._credentials = credentials
+        self._context = credentials.context() if parts.scheme == "https" else None
         self._has_answered = False
         self._host, self._port = parts.hostname, parts.port
-        self._prefix = parts.path.rstrip("/")
         self._kept = kept
-        self._process = OwnProcess("connection to a query service")
         self._idle: deque[_Idle] = deque(maxlen=kept)
-
-    def get(self, path: str, parameters: Parameters, accept: str) -> Answer:
-        """Return the answer to a GET; raise QueryUnreachableError without one."""
-        return self.ask(path, parameters, accept).answer()
-
-    def ask(self, path: str, parameters: Parameters, accept: str, *, is_repeatable: bool = True) -> SentRequest:
-        """Send a GET without waiting for its answer. parameters: None is left out, a list becomes repeated parameters.
-
-        is_repeatable: False for a caller that repeats a failed request itself and must not wait for a second answer
-        """
-        given = {name: value for name, value in parameters.items() if value is not None}
-        target = f"{self._prefix}{path}?{urlencode(given, doseq=True)}" if given else self._prefix + path
-        headers = {"Accept": accept, **self._shown(), **current_carrier()}
-        return SentRequest(self, "GET", target, headers, is_repeatable=is_repeatable)
-
-    def send(
-        self, method: str, path: str, body: bytes | None, accept: str, *, is_repeatable: bool | None = None
-    ) -> SentRequest:
-        """Send a request with a JSON *body* or without one; do not wait for its answer.
-
-        is_repeatable: True if sending it twice has the effect of sending it once; default: every method but POST
-        """
-        content_type = {} if body is None else {"Content-Type": "application/json"}
-        headers = {"Accept": accept, **content_type, **self._shown(), **current_carrier()}
-        repeatable = method != "POST" if is_repeatable is None else is_repeatable
-        return SentRequest(self, method, self._prefix + path, headers, body, is_repeatable=repeatable)
-
-    def _shown(self) -> dict[str, str]:
-        authorization = self._credentials.authorization()
-        return {} if authorization is None else {"Authorization": authorization}
 
     def take(self, *, is_repeatable: bool) -> tuple[HttpConnection, bool]:
         """Return an idle connection that its server has not closed, or a new one, and whether it was used before.
 
         A request that must not be sent twice gets no connection that its server may be about to close as idle.
-
-        raises ForkedProcessError in a process that was forked from the one that created these connections
         """
-        self._process.require()
         with contextlib.suppress(IndexError):
             while True:
                 idle = self._idle.pop()
@@ -167,37 +129,123 @@ class Connections:
                 self._idle.pop().connection.close()
 
 
+class Connections:
+    """Pools of idle connections to a query service, or to those of a group's members. Thread-safe.
+
+    One of the services is used until it does not answer, or refuses with NOT_LEADER what only the service beside the
+    group's writer can do; then the next one.
+
+    url          http://host:port or https://host:port, optionally with a path prefix; of each service, separated by |
+    timeout_s    limit for each wait on the network
+    kept         maximum number of idle connections
+    credentials  default: from the environment. Raises TlsFilesError, TokenFileError for unusable files
+    """
+
+    def __init__(
+        self, url: str, *, timeout_s: float, kept: int = _MOST_KEPT, credentials: Credentials | None = None
+    ) -> None:
+        self.url = url
+        self._credentials = credentials or Credentials.from_environment()
+        self._services = [
+            _Service(one, timeout_s=timeout_s, kept=kept, credentials=self._credentials) for one in members_of(url)
+        ]
+        self.service = self._services[0]
+        self._process = OwnProcess("connection to a query service")
+
+    def get(self, path: str, parameters: Parameters, accept: str) -> Answer:
+        """Return the answer to a GET; raise QueryUnreachableError without one."""
+        return self.ask(path, parameters, accept).answer()
+
+    def ask(self, path: str, parameters: Parameters, accept: str, *, is_repeatable: bool = True) -> SentRequest:
+        """Send a GET without waiting for its answer. parameters: None is left out, a list becomes repeated parameters.
+
+        is_repeatable: False for a caller that repeats a failed request itself and must not wait for a second answer
+        """
+        given = {name: value for name, value in parameters.items() if value is not None}
+        target = f"{path}?{urlencode(given, doseq=True)}" if given else path
+        headers = {"Accept": accept, **self._shown(), **current_carrier()}
+        return SentRequest(self, "GET", target, headers, is_repeatable=is_repeatable)
+
+    def send(
+        self, method: str, path: str, body: bytes | None, accept: str, *, is_repeatable: bool | None = None
+    ) -> SentRequest:
+        """Send a request with a JSON *body* or without one; do not wait for its answer.
+
+        is_repeatable: True if sending it twice has the effect of sending it once; default: every method but POST
+        """
+        content_type = {} if body is None else {"Content-Type": "application/json"}
+        headers = {"Accept": accept, **content_type, **self._shown(), **current_carrier()}
+        repeatable = method != "POST" if is_repeatable is None else is_repeatable
+        return SentRequest(self, method, path, headers, body, is_repeatable=repeatable)
+
+    def _shown(self) -> dict[str, str]:
+        authorization = self._credentials.authorization()
+        return {} if authorization is None else {"Authorization": authorization}
+
+    def require_process(self) -> None:
+        """Raise ForkedProcessError in a process that was forked from the one that created these connections."""
+        self._process.require()
+
+    @property
+    def count(self) -> int:
+        """The number of services."""
+        return len(self._services)
+
+    def leave(self, service: _Service) -> None:
+        """Use the next service, unless *service* was left before."""
+        if self.service is service:
+            self.service = self._services[(self._services.index(service) + 1) % len(self._services)]
+
+    def close(self) -> None:
+        """Close the idle connections."""
+        for service in self._services:
+            service.close()
+
+
 class SentRequest:
     """A request that was sent. Read its answer, or close it.
 
     A server may close an idle connection at the moment of its next use. The request is then sent again on a new
-    connection, unless repeating it might have a second effect.
+    connection, and if that does not help, to the group's other services, unless repeating it might have a second
+    effect. A refusal with NOT_LEADER has none.
     """
 
     def __init__(
         self,
         connections: Connections,
         method: str,
-        target: str,
+        path: str,
         headers: Mapping[str, str],
         body: bytes | None = None,
         *,
         is_repeatable: bool = True,
     ) -> None:
+        connections.require_process()
         self._connections = connections
-        self._request = (method, target, body, dict(headers))
+        self._request = (method, path, body, dict(headers))
         self._response: HttpResponse | None = None
-        self._connection, is_used = connections.take(is_repeatable=is_repeatable)
-        self._may_repeat = is_used and is_repeatable
+        self._is_repeatable = is_repeatable
+        self._services_left = connections.count - 1
+        self._begin()
+
+    def _begin(self) -> None:
+        """Send the request to the present service."""
+        self._service = self._connections.service
+        self._connection, is_used = self._service.take(is_repeatable=self._is_repeatable)
+        self._may_repeat = is_used and self._is_repeatable
         try:
-            self._connection.request(*self._request)
+            self._send()
         except _CLOSED_AS_IDLE as error:
             self._repeat(error)
         except (OSError, HttpFaultError) as error:
-            self._fail(error)
+            self._go_elsewhere(error)
         except ValueError:
             self._connection.close()
             raise
+
+    def _send(self) -> None:
+        method, path, body, headers = self._request
+        self._connection.request(method, self._service.prefix + path, body, headers)
 
     def fileno(self) -> int:
         """Return the socket's file descriptor, which becomes readable when the answer arrives; -1 once it is closed."""
@@ -205,53 +253,67 @@ class SentRequest:
 
     def response(self) -> HttpResponse:
         """Wait for the status and headers, and return them."""
-        if self._response is None:
+        while self._response is None:
             try:
-                self._response = self._connection.response()
+                response = self._connection.response()
             except _CLOSED_AS_IDLE as error:
                 self._repeat(error)
-                with self._unavailable():
-                    self._response = self._connection.response()
             except (OSError, HttpFaultError) as error:
-                self._fail(error)
+                self._go_elsewhere(error)
+            else:
+                if response.status == _NOT_LEADER and self._services_left:
+                    self._ask_next()
+                else:
+                    self._response = response
         return self._response
 
     def _repeat(self, error: OSError | HttpFaultError) -> None:
-        """Send the request on a new connection. Fail if the connection was new, or the request is not repeatable."""
+        """Send the request on a new connection, if the present one was used before and the request is repeatable."""
         if not self._may_repeat:
-            self._fail(error)
+            self._go_elsewhere(error)
+            return
         self._may_repeat = False
         self._connection.close()
-        self._connection = self._connections.new()
-        with self._unavailable():
-            self._connection.request(*self._request)
+        self._connection = self._service.new()
+        try:
+            self._send()
+        except (OSError, HttpFaultError) as failure:
+            self._go_elsewhere(failure)
+
+    def _go_elsewhere(self, error: OSError | HttpFaultError) -> None:
+        """Send the request to the next service; fail without one. The next request goes there in any case."""
+        if not self._services_left or not self._is_repeatable:
+            self._connections.leave(self._service)
+            self._fail(error)
+        self._ask_next()
+
+    def _ask_next(self) -> None:
+        self._services_left -= 1
+        self._connection.close()
+        self._connections.leave(self._service)
+        self._begin()
 
     def _fail(self, error: OSError | HttpFaultError) -> NoReturn:
         self._connection.close()
-        raise self._connections.failure(error) from error
+        raise self._service.failure(error) from error
 
     def answer(self) -> Answer:
         """Read and return the complete answer."""
         response = self.response()
-        with self._unavailable():
+        try:
             body = response.read()
+        except (OSError, HttpFaultError) as error:
+            self._connections.leave(self._service)
+            self._fail(error)
         if response.will_close:
             self._connection.close()
         else:
-            self._connections.give_back(self._connection)
+            self._service.give_back(self._connection)
         return Answer(response.status, response.headers, body)
 
     def close(self) -> None:
         """Discard the answer."""
         self._connection.close()
-
-    @contextlib.contextmanager
-    def _unavailable(self) -> Iterator[None]:
-        """Raise QueryUnreachableError or TlsFailedError for exceptions of the connection."""
-        try:
-            yield
-        except (OSError, HttpFaultError) as error:
-            self._fail(error)
 
 
 def _has_something_to_read(sock: socket.socket) -> bool:

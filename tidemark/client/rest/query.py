@@ -58,9 +58,10 @@ _TABLE_FORM = ("columns", "dictionaries", "compression")  # parameters that only
 
 
 class Query:
-    """Connections to one query service. Errors of the service are raised as the StoreError of their reason.
+    """Connections to the query service of a store. Errors of the service are raised as the StoreError of their reason.
 
-    url          default: TIDEMARK_QUERY_URL, then http://127.0.0.1:8080
+    url          http://host:port, or those of a group's members, separated by |. Default: TIDEMARK_QUERY_URL, then
+                 http://127.0.0.1:8080
     timeout_s    limit for each wait on the network; must be longer than any wait_ms
     credentials  trusted CA, client certificate and token: see `Credentials`. Default: from the environment
 
@@ -72,6 +73,11 @@ class Query:
     ) -> None:
         self.url = url or _default_url()
         self._connections = Connections(self.url, timeout_s=timeout_s, credentials=credentials)
+
+    @property
+    def present_url(self) -> str:
+        """Return the address of the service that is used at present, one of `url`."""
+        return self._connections.service.url
 
     def watermark(self) -> WatermarkAnswer:
         """Return the watermark and the committed offset."""

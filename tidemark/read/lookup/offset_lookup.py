@@ -67,7 +67,7 @@ def _find_in_queue(
     store: StoreReader, watermark: Watermark, queue: QueueReader, offsets: list[int]
 ) -> Iterator[FoundPart | Missing]:
     bounds = store.bounds(queue, watermark)
-    above = MessageNotYetVisibleError if watermark.lag_bytes > 0 else OffsetOutOfRangeError
+    above = MessageNotYetVisibleError if watermark.is_behind else OffsetOutOfRangeError
     first, end = bisect_left(offsets, bounds.min_offset), bisect_left(offsets, bounds.max_offset)
     yield from (Missing((queue.queue_id, offset), OffsetTooSmallError) for offset in offsets[:first])
     yield from (Missing((queue.queue_id, offset), above) for offset in offsets[end:])

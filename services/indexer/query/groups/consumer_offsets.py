@@ -194,6 +194,7 @@ class ConsumerOffsets:
 
     def _release_if_outdated(self) -> None:
         """Stop to write, and forget all offsets, if the member has had another role since."""
+        self._role.refresh()
         with self._releasing:
             if self._thread is None or self.is_owner:
                 return

@@ -101,6 +101,8 @@ class QueuePull:
         if self.limits.as_broker:
             log_end = watermark.committed_offset
             result = pull_as_broker(self._queue, self._store.log, bounds, asked, log_end=log_end)
+            if watermark.may_lack:  # other than a broker that has replicas, whose clients then skip messages
+                self._spare_what_is_to_come(result, watermark)
         else:
             result = pull(self._queue, self._store.log, bounds, asked)
             self._spare_what_is_to_come(result, watermark)
@@ -218,11 +220,11 @@ class QueuePull:
         return self._requested
 
     def _spare_what_is_to_come(self, result: PullResult, watermark: Watermark) -> None:
-        """Accept a cursor above the visible end while the watermark is below the committed offset.
+        """Accept a cursor above the visible end while this service is behind.
 
         The writer may already have acknowledged messages up to the cursor.
         """
-        if watermark.lag_bytes == 0:
+        if not watermark.is_behind:
             return
         if result.status is PullStatus.OFFSET_OVERFLOW_BADLY:
             result.status = PullStatus.OFFSET_OVERFLOW_ONE

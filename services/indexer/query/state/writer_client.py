@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from tidemark.client.errors.address_faults import members_of
 from tidemark.client.tracing.spans import current_carrier
-from tidemark.errors import TlsFailedError, WriterUnreachableError
+from tidemark.errors import NotLeaderError, TlsFailedError, WriterUnreachableError
 from tidemark.format.message_id import encode_offset_message_id
 from tidemark.format.properties import TRACEPARENT, TRACESTATE
 from tidemark.store.originals.topics import TopicConfig
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
 _STATUSES = {1: "PUT_OK", 2: "FLUSH_DISK_TIMEOUT", 3: "FLUSH_SLAVE_TIMEOUT", 4: "SLAVE_NOT_AVAILABLE"}
 _COMMITTED = (1, 4)
 _RECEIVE_LIMIT_BYTES = 64 << 20
+_MEMBER_S = 4.0  # for the answer of one member of a group; above the writer's replica_timeout_ms
+_PAUSE_S = 0.1  # after a round in which no member wrote
 
 
 class SentBackMessage(NamedTuple):
@@ -34,17 +38,18 @@ class SentBackMessage(NamedTuple):
 
 
 class WriterForward:
-    """A channel to the writer, opened by the first call.
+    """A channel to the writer, or to the members of its group, opened by the first call.
 
     It is opened again after a call that could not reach the writer over TLS, because the files of *credentials* may
     have been replaced.
     """
 
     def __init__(self, address: str | None, *, timeout_ms: int, credentials: Credentials) -> None:
-        self._address = address
+        self._members = () if address is None else members_of(address)
+        self._writing = 0  # index of the member that wrote last
         self._credentials = credentials
         self._timeout_s = timeout_ms / 1000
-        self._channel: grpc.aio.Channel | None = None
+        self._channels: dict[str, grpc.aio.Channel] = {}
         self._closing: set[asyncio.Task[None]] = set()
 
     async def append(
@@ -127,43 +132,61 @@ class WriterForward:
             TlsFailedError, TlsFilesError: the TLS connection failed, or its files cannot be used.
             StoreError: the writer refused the request; the class follows from its reason.
         """
+        if not self._members:
+            raise WriterUnreachableError("no writer is configured: set TIDEMARK_WRITER_ADDRESS")
+        deadline = time.monotonic() + self._timeout_s
+        while True:
+            for _ in self._members:
+                left_s = max(0.001, deadline - time.monotonic())
+                timeout_s = left_s if len(self._members) == 1 else min(left_s, _MEMBER_S)
+                try:
+                    return await self._call_member(stub, method, request, authorization, timeout_s)
+                except (NotLeaderError, WriterUnreachableError):
+                    if len(self._members) == 1 or time.monotonic() > deadline:
+                        raise
+                self._writing = (self._writing + 1) % len(self._members)
+            await asyncio.sleep(_PAUSE_S)
+
+    async def _call_member(
+        self, stub: Any, method: str, request: Any, authorization: str | None, timeout_s: float
+    ) -> Any:
         import grpc
 
         from tidemark.client.errors.grpc_errors import error_of_rpc
         from tidemark.client.errors.tls_faults import with_cause
 
-        if self._address is None:
-            raise WriterUnreachableError("no writer is configured: set TIDEMARK_WRITER_ADDRESS")
-        if self._channel is None:
-            self._channel = _open(self._address, self._credentials)
+        address = self._members[self._writing]
+        channel = self._channels.get(address)
+        if channel is None:
+            channel = self._channels[address] = _open(address, self._credentials)
         try:
             metadata = (*_same_request(), *self._shown(authorization))
-            return await getattr(stub(self._channel), method)(request, timeout=self._timeout_s, metadata=metadata)
+            return await getattr(stub(channel), method)(request, timeout=timeout_s, metadata=metadata)
         except grpc.aio.AioRpcError as error:
-            failure = await asyncio.to_thread(with_cause, error_of_rpc(error), self._address, self._credentials)
+            failure = await asyncio.to_thread(with_cause, error_of_rpc(error), address, self._credentials)
             if (
                 isinstance(failure, TlsFailedError | WriterUnreachableError)
-                and self._credentials.target(self._address).is_tls
+                and self._credentials.target(address).is_tls
             ):
-                self._close_channel()
+                self._close_channel(address)
             raise failure from error
 
     def _shown(self, authorization: str | None) -> tuple[tuple[str, str], ...]:
         shown = authorization or self._credentials.authorization()
         return () if shown is None else (("authorization", shown),)
 
-    def _close_channel(self) -> None:
-        """Close the channel. Running calls may end within the timeout; the next call opens another channel."""
-        if self._channel is not None:
-            closing = asyncio.create_task(self._channel.close(self._timeout_s))
+    def _close_channel(self, address: str) -> None:
+        """Close a channel. Running calls may end within the timeout; the next call opens another channel."""
+        channel = self._channels.pop(address, None)
+        if channel is not None:
+            closing = asyncio.create_task(channel.close(self._timeout_s))
             self._closing.add(closing)
             closing.add_done_callback(self._closing.discard)
-            self._channel = None
 
     async def close(self) -> None:
-        """Close the channel."""
-        if self._channel is not None:
-            await self._channel.close()
+        """Close the channels."""
+        for channel in self._channels.values():
+            await channel.close()
 
 
 def _open(address: str, credentials: Credentials) -> grpc.aio.Channel:

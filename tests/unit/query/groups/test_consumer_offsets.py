@@ -11,8 +11,7 @@ import pytest
 
 from services.indexer.query.groups.consumer_offsets import ConsumerOffset, ConsumerOffsets
 from tidemark.errors import DiskFullError, GenerationStaleError, NotLeaderError, StoreLockedError
-from tidemark.replication.group_state import GroupState
-from tidemark.replication.member_files import MemberFiles
+from tidemark.replication.member_role import PublishedRole
 from tidemark.store.originals.consumer_offsets import load_consumer_offsets
 from tidemark.store.originals.topics import save_config
 from tidemark.store.paths import StorePaths
@@ -116,31 +115,26 @@ def test_a_put_whose_check_fails_writes_nothing(tmp_path: Path) -> None:
 def test_only_the_service_beside_the_groups_writer_owns_offsets(tmp_path: Path) -> None:
     """A replica reads the copied file; once it is the writer it takes it over, and forgets it as a replica again."""
     paths = StorePaths(tmp_path)
-    files = MemberFiles(paths.replication, DiskStorage())
-    own = f"a.{files.identity()}"
-
-    def elect(writer: str, epoch: int) -> None:
-        files.save_state(GroupState(1, epoch, writer, frozenset(), frozenset(), 1, "g"))
+    role = PublishedRole(paths.replication, DiskStorage())
 
     def copy(*copied: ConsumerOffset) -> None:
         content = {"offsetTable": {f"{one.topic}@{one.group}": {str(one.queue_id): one.offset} for one in copied}}
         save_config(paths.consumer_offsets, content, DiskStorage())
 
-    elect("b.other", 1)
     copy(offset(1))
     offsets = ConsumerOffsets(paths, DiskStorage())
     assert (offsets.is_owner, list(offsets.all())) == (False, [offset(1)])
     with pytest.raises(NotLeaderError):
         asyncio.run(offsets.put(offset(2)))
-    elect(own, 2)
+    role.write(2, 0, until_s=None)
     asyncio.run(offsets.put(offset(2)))
     assert (offsets.is_owner, list(offsets.all())) == (True, [offset(1), offset(2)])
-    elect("b.other", 3)
+    role.follow()
     copy(offset(3))
     assert (offsets.is_owner, list(offsets.all())) == (False, [offset(3)])
     with pytest.raises(NotLeaderError):
         asyncio.run(offsets.put(offset(4)))
-    elect(own, 4)
+    role.write(4, 0, until_s=None)
     asyncio.run(offsets.put(offset(5)))
     assert list(offsets.all()) == [offset(3), offset(5)]
     offsets.close()

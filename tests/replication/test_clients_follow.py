@@ -1,0 +1,185 @@
+"""Programs that know the members of a group go on over failovers, without code of their own for it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.etcd import Etcd
+from tests.replication.elected import TOPIC, Elected
+from tests.replication.load import stored_keys
+from tests.replication.members import until
+from tidemark.client import Consumer, Producer, Query, ReceivedMessage, SendStatus
+from tidemark.client.wire.topic_admin import Topics
+from tidemark.client.wire.wire import Wire
+
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
+TIMEOUT_S = 60.0
+APPEND = f"/v1/topics/{TOPIC}/messages"
+FAILOVERS = int(os.environ.get("FAILOVERS", "4"))
+
+
+@pytest.fixture
+def etcd(tmp_path: Path) -> Iterator[Etcd]:
+    made = Etcd(tmp_path / "etcd")
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def members(etcd: Etcd, tmp_path: Path) -> Iterator[Elected]:
+    environment = {
+        "TIDEMARK_GROUP_STORE": etcd.address,
+        "TIDEMARK_LEASE_TTL_MS": "2000",
+        "TIDEMARK_REPLICA_LAG_MS": "1500",
+    }
+    made = Elected(tmp_path / "group", "abc", environment, with_readers=True)
+    yield made
+    made.close()
+
+
+class Sending:
+    """A program that sends numbered messages one after the other, until it is told to stop. sent: by their keys."""
+
+    def __init__(self, producer: Producer) -> None:
+        self.sent: dict[str, tuple[int, int]] = {}
+        self.failures: list[BaseException] = []
+        self._producer = producer
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+
+    def _run(self) -> None:
+        while not self._stopping.is_set() and not self.failures:
+            key = f"k{len(self.sent)}"
+            try:
+                result = self._producer.send(TOPIC, key.encode(), key=key)
+            except BaseException as error:
+                self.failures.append(error)
+                return
+            assert result.status is SendStatus.PUT_OK
+            self.sent[key] = result.queue_id, result.queue_offset
+
+    def go_on(self) -> None:
+        """Wait until further messages are sent, or one has failed."""
+        before = len(self.sent)
+        until(lambda: self.failures or len(self.sent) > before + 50, "messages are sent")
+
+    def __enter__(self) -> Sending:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stopping.set()
+        self._thread.join()
+
+
+class Handling:
+    """A program that handles the messages of a group. handled: how often each body was."""
+
+    def __init__(self, url: str) -> None:
+        self.handled: Counter[bytes] = Counter()
+        self.failures: list[BaseException] = []
+        self._stopping = threading.Event()
+        self._consumer = Consumer(TOPIC, group="handlers", url=url)
+        self._thread = threading.Thread(target=self._run)
+
+    def _run(self) -> None:
+        try:
+            with self._consumer:
+                self._consumer.consume(self._handle, stop=self._stopping)
+        except BaseException as error:
+            self.failures.append(error)
+
+    def _handle(self, message: ReceivedMessage) -> None:
+        self.handled[message.body] += 1
+
+    def __enter__(self) -> Handling:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stopping.set()
+        self._thread.join()
+
+
+def fail_over(members: Elected, *, by_pause: bool) -> None:
+    """Let the writer hang until it is replaced, or end its machine and start it again."""
+    writer = members.until_writer()
+    if by_pause:
+        members.signal(writer, signal.SIGSTOP)
+        members.until_writer(writer)
+        members.signal(writer, signal.SIGCONT)
+    else:
+        members.kill_machine(writer)
+        members.until_writer()
+        members.start(writer)
+    members.until_in_sync(members.until_writer(), 3)
+
+
+@pytest.mark.parametrize("wire", ["remoting", "grpc"])
+def test_a_producer_and_a_group_go_on_over_failovers(members: Elected, wire: Wire) -> None:
+    members.start()
+    writer = members.until_writer()
+    members.until_in_sync(writer, 3)
+    with (
+        Producer(members.writers, timeout_s=TIMEOUT_S, wire=wire) as producer,
+        Handling(members.url) as handling,
+    ):
+        with Sending(producer) as sending:
+            for number in range(FAILOVERS):
+                sending.go_on()
+                fail_over(members, by_pause=bool(number % 2))
+            sending.go_on()
+        assert not sending.failures
+        expected = {key.encode() for key in sending.sent}
+        until(
+            lambda: handling.failures or expected <= handling.handled.keys(),
+            "all messages are handled",
+            found=members.found,
+        )
+    assert not handling.failures
+    assert handling.handled.keys() == expected
+    members.until_level(*members.ports)
+    members.stop_readers()
+    members.stop()
+    logs = [members.log_files(name) for name in members.ports]
+    assert all(log == logs[0] for log in logs)
+    stored = stored_keys(members.folder("a"))
+    assert {key: stored[key] for key in sending.sent} == sending.sent
+    assert len([key for key in stored if key.startswith("k")]) == len(sending.sent), "each message is stored once"
+
+
+def test_readers_and_calls_use_any_member_that_answers(members: Elected) -> None:
+    members.start()
+    writer = members.until_writer()
+    members.until_in_sync(writer, 3)
+    with Topics(members.writers) as topics, Query(members.url, timeout_s=5) as query:
+        topics.create(TOPIC, queues=1)
+        answer = query.post(APPEND, {"messages": [{"body": "1"}]})
+        assert answer["status"] == "PUT_OK"
+        until(lambda: query.pull(TOPIC, 0, 0)["messages"], "the message is visible")
+        members.kill_machine(writer)
+        until(lambda: query.pull(TOPIC, 0, 0)["messages"], "another member shows it")
+        assert topics.describe(TOPIC)[1] == {0: 1}
+        query.put("/v1/groups/g/offsets", {"offsets": [{"topic": TOPIC, "queue_id": 0, "offset": 1}]})
+        assert query.post(APPEND, {"messages": [{"body": "2"}]})["queue_offset"] == 1
+
+
+def test_a_member_that_is_behind_asks_for_patience(members: Elected) -> None:
+    """A consumer that was told by 416 that its offset does not exist would read from another one."""
+    members.start()
+    writer = members.until_writer()
+    members.until_in_sync(writer, 3)
+    other = next(name for name in members.ports if name != writer)
+    with Topics(members.writers) as topics:
+        topics.create(TOPIC, queues=1)
+    with Query(f"http://127.0.0.1:{members.query_ports[other]}") as query:
+        until(lambda: query.pull(TOPIC, 0, 0)["status"], "the topic is there")
+        page = query.pull(TOPIC, 0, 1_000)
+        assert (page["messages"], page["next_offset"]) == ([], 1_000)
