@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from tidemark.client import Producer, SendStatus
 from tidemark.errors import StoreError
 from tidemark.format.check import Checker, Crc
-from tidemark.index.log_walk import LogWalk
+from tidemark.index.log_walk import LogPart, LogWalk
 from tidemark.store.mapped_file_queue import MappedFileQueue
 from tidemark.store.paths import StorePaths
 
@@ -54,20 +56,29 @@ class Load:
         self._thread.join()
 
 
-def stored_keys(folder: Path) -> dict[str, tuple[int, int]]:
-    """Return queue id and queue offset of each message in a log, by its key. Fails for a key that is there twice."""
+def stored_messages(folder: Path) -> Iterator[tuple[str, tuple[str, int, int]]]:
+    """Yield key, topic, queue id and queue offset of each message with a key in the log of a member."""
     paths = StorePaths(folder)
     size = next((paths.commit_log).iterdir()).stat().st_size
     log = MappedFileQueue(paths.commit_log, size)
-    found: dict[str, tuple[int, int]] = {}
     for part in LogWalk(log, log.min_offset, Checker(crc=Crc.STOPS)).parts(limit=log.capacity_end, floor=0):
+
+        def text(row: Any, name: str, part: LogPart = part) -> str:
+            at = int(row[f"{name}_at"])
+            return bytes(part.buffer[at : at + int(row[f"{name}_length"])]).decode()
+
         for row in part.requests:
-            at, length = int(row["keys_at"]), int(row["keys_length"])
-            key = bytes(part.buffer[at : at + length]).decode()
-            if key:
-                assert key not in found, f"{key} is stored twice"
-                found[key] = int(row["queue_id"]), int(row["base_offset"])
+            if key := text(row, "keys"):
+                yield key, (text(row, "topic"), int(row["queue_id"]), int(row["base_offset"]))
     log.close()
+
+
+def stored_keys(folder: Path) -> dict[str, tuple[int, int]]:
+    """Return queue id and queue offset of each message in a log, by its key. Fails for a key that is there twice."""
+    found: dict[str, tuple[int, int]] = {}
+    for key, (_, queue_id, offset) in stored_messages(folder):
+        assert key not in found, f"{key} is stored twice"
+        found[key] = queue_id, offset
     return found
 
 

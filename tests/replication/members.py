@@ -64,6 +64,10 @@ class Members:
     def address(self, name: str) -> str:
         return f"127.0.0.1:{self.ports[name]}"
 
+    def address_from(self, name: str, other: str) -> str:
+        """Return the address at which member *name* reaches another one, or itself."""
+        return self.address(other)
+
     @property
     def writers(self) -> str:
         """The addresses of all writer services, as a producer takes them."""
@@ -94,7 +98,7 @@ class Members:
             "TIDEMARK_MIN_FREE_DISK_BYTES": "0",
             "TIDEMARK_REPLICATION": "sync",
             "TIDEMARK_MEMBER": name,
-            "TIDEMARK_GROUP_MEMBERS": ",".join(f"{one}={self.address(one)}" for one in self.ports),
+            "TIDEMARK_GROUP_MEMBERS": ",".join(f"{one}={self.address_from(name, one)}" for one in self.ports),
             **self.environment,
             **more,
         }
@@ -179,6 +183,16 @@ class Members:
         for name in wanted:
             assert self._processes.pop(name).wait(LONG_S) == 0, self.log(name).read_text()[-3_000:]
 
+    def stop_gently(self, name: str) -> None:
+        """Stop a member, which may be in any state."""
+        process = self._processes.pop(name)
+        process.terminate()
+        try:
+            process.wait(15)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait(LONG_S)
+
     def exit_status(self, name: str) -> int:
         """Wait until a member ends by itself."""
         return self._processes.pop(name).wait(LONG_S)
@@ -246,6 +260,11 @@ class Members:
     def log_files(self, name: str) -> dict[str, str]:
         """Return the hashes of a member's CommitLog files, without those that were only prepared."""
         return hashes(self.folder(name) / "commitlog")
+
+    def queue_files(self, name: str) -> dict[str, str]:
+        """Return the hashes of the queue files that a member's pipeline has built."""
+        folder = self.folder(name)
+        return {**hashes(folder / "consumequeue"), **hashes(folder / "batchconsumequeue")}
 
 
 def hashes(folder: Path) -> dict[str, str]:

@@ -1,0 +1,94 @@
+"""Random faults while four kinds of clients work: what was acknowledged is kept, once, in its place, on all members."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.etcd import Etcd
+from tests.replication.load import stored_messages
+from tests.replication.members import until
+from tests.replication.nemesis.clients import BATCHES, COMPARED, QUEUES, SINGLES, clients
+from tests.replication.nemesis.faults import LinkedMembers, Nemesis
+from tests.replication.nemesis.history import History, findings
+from tests.replication.nemesis.network import Network
+from tidemark.client import Query
+from tidemark.client.wire.topic_admin import Topics
+
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
+SEEDS = [int(seed) for seed in os.environ.get("NEMESIS_SEEDS", "1").split(",")]
+SECONDS = float(os.environ.get("NEMESIS_SECONDS", "20"))
+
+
+@pytest.fixture
+def members(tmp_path: Path) -> Iterator[LinkedMembers]:
+    etcd, network = Etcd(tmp_path / "etcd", 3), Network()
+    environment = {
+        "TIDEMARK_LEASE_TTL_MS": "2000",
+        "TIDEMARK_REPLICA_LAG_MS": "1500",
+        "TIDEMARK_REPLICA_TIMEOUT_MS": "1000",
+    }
+    made = LinkedMembers(tmp_path / "group", "abc", environment, with_readers=True)
+    made.etcd, made.network = etcd, network
+    yield made
+    made.close()
+    etcd.close()
+    network.close()
+
+
+def prepare(members: LinkedMembers) -> None:
+    members.start()
+    members.until_in_sync(members.until_writer(), 3)
+    with Topics(members.writers, timeout_s=60) as topics:
+        topics.create(SINGLES, queues=QUEUES)
+        topics.create(BATCHES, queues=QUEUES)
+        topics.create(COMPARED, queues=1)
+
+
+def heal(members: LinkedMembers) -> None:
+    """End all faults, and wait until all members are in sync."""
+    members.network.heal()
+    for name in members.ports:
+        if not members.described(name):
+            members.stop_gently(name)
+            members.launch(name)
+    until(members.is_whole, "all members are in sync", found=members.found)
+
+
+def settle(members: LinkedMembers) -> None:
+    """Wait until all members have the same log, and have indexed it."""
+    members.until_level(*members.ports)
+    for name, port in members.query_ports.items():
+        with Query(f"http://127.0.0.1:{port}") as query:
+            until(lambda query=query: not query.watermark()["lag_bytes"], f"{name} has indexed its log")  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_nothing_acknowledged_is_lost_under_random_faults(members: LinkedMembers, seed: int) -> None:
+    prepare(members)
+    history, nemesis = History(), Nemesis(members, seed)
+    urls = {name: f"http://127.0.0.1:{port}" for name, port in members.query_ports.items()}
+    working, producers = clients(members.writers, urls, history)
+    try:
+        nemesis.run(SECONDS)
+        heal(members)
+        time.sleep(1)
+    finally:
+        for client in working:
+            client.stop()
+        for producer in producers:
+            producer.close()
+    settle(members)
+    members.stop_readers()
+    members.stop()
+    made = f"seed {seed}, {history.acknowledged()} acknowledged, {len(history.read)} read, faults {nemesis.done}"
+    (members.root / "made").write_text(made)
+    assert findings(history, stored_messages(members.folder("a"))) == [], made
+    assert history.acknowledged() > 50, made
+    logs, queues = ([find(name) for name in members.ports] for find in (members.log_files, members.queue_files))
+    assert all(log == logs[0] for log in logs)
+    assert all(queue == queues[0] for queue in queues)
