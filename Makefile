@@ -10,7 +10,7 @@ ALONE := unit property# start no services: several at once
 TOGETHER := integration replication crash conformance fuzz# start services: two files at once, each file's tests in their order
 
 .DEFAULT_GOAL := help
-.PHONY: help sync lock proto docs site wheel extension format lint types test integration crash conformance spark-versions floors-test cluster-test rolling-test clients-test metrics-test console-test pictures deploy-test kubernetes-test replication-model replication-test soak soak-mutations power-test fuzz security-test supply-chain peer check up down demo examples bench bench-peers bench-spark bench-check scale scale-measure profile compose-test clean
+.PHONY: help sync lock proto docs site wheel extension format lint types test integration crash conformance spark-versions floors-test cluster-test rolling-test clients-test metrics-test console-test pictures deploy-test kubernetes-test replication-model replication-test replication-soak soak soak-mutations power-test fuzz security-test supply-chain peer check up down demo examples bench bench-peers bench-spark bench-check scale scale-measure profile compose-test clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -119,8 +119,12 @@ power-test: $(SYNCED)  ## cut the power of file systems under the real services,
 	$(BIN)/python -m tests.power
 replication-model: $(SYNCED)  ## thousands of random schedules for the state machines of replication (minutes)
 	REPLICATION_SEEDS=$${REPLICATION_SEEDS:-3000} $(BIN)/pytest tests/unit/replication/test_model.py
-replication-test: $(SYNCED)  ## a group of real members, killed, paused, promoted: no acknowledged message lost, logs byte-identical
-	$(BIN)/pytest -m "" tests/replication
+# NEMESIS_SEEDS=3,17 repeats runs with random faults, each of NEMESIS_SECONDS; FAILOVERS is how often the writer of two programs is lost.
+NEMESIS_SEEDS ?= 1,2,3,4,5,6,7,8,9,10
+replication-test: $(SYNCED)  ## groups of real members under faults, an etcd, four kinds of clients: nothing acknowledged is lost, logs byte-identical
+	NEMESIS_SEEDS=$(NEMESIS_SEEDS) $(BIN)/pytest -m "" -n 2 --dist load tests/replication
+replication-soak: $(SYNCED)  ## the same with 20 failovers, and random faults for NEMESIS_SECONDS (600) of each seed
+	FAILOVERS=20 NEMESIS_SEEDS=$(NEMESIS_SEEDS) NEMESIS_SECONDS=$${NEMESIS_SECONDS:-600} $(BIN)/pytest -m "" tests/replication/test_nemesis.py tests/replication/test_clients_follow.py
 soak-mutations: $(SYNCED)  ## put faults into the consumers of a soak, and require that its judge notices each
 	$(BIN)/python -m tests.soak.mutations
 

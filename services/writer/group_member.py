@@ -25,6 +25,7 @@ from .config import WriterSettings
 from .group import Group, open_group
 from .log.open_store import OpenStore, open_store, release_store
 from .replica_server import ReplicaServer
+from .replication.group_metrics import GroupMetrics
 from .replication.member_names import identity_of
 from .server import WriterServer
 from .stop_request import StopRequest
@@ -73,14 +74,18 @@ class GroupMember:
             promised=files.promised(),
             epochs=files.epochs(),
         )
-        if self._group is None:  # the files are read once the store's lock is held
-            self._group = open_group(
-                self._settings, member.identity, files, PublishedRole(store.paths.replication, store.storage)
-            )
-        state = await self._group.leadership.begin(member)
+        group = self._group or self._open_group(store, files, member)  # once the store's lock is held
+        state = await group.leadership.begin(member)
         if state is not None:
             return await self._write(store, files, member, state)
         return await self._follow(store, files, member)
+
+    def _open_group(self, store: OpenStore, files: MemberFiles, member: Member) -> Group:
+        role = PublishedRole(store.paths.replication, store.storage)
+        group = self._group = open_group(self._settings, member.identity, files, role)
+        self._metrics = GroupMetrics(len(self._settings.members), group.known, group.leadership)
+        self._registry.register(self._metrics)
+        return group
 
     async def _write(
         self, store: OpenStore, files: MemberFiles, member: Member, state: GroupState
@@ -97,6 +102,7 @@ class GroupMember:
             raise
         self._keep(server.port)
         self._registry.register(server.metrics)
+        self._metrics.writer = server.parts.replication
         self._opened.role.write(state.epoch, member.epoch_start, until_s=leadership.valid_until_s)
         try:
             await server.start()
@@ -106,6 +112,7 @@ class GroupMember:
             watching.cancel()
         finally:
             self._opened.role.follow()
+            self._metrics.writer = None
             self._registry.unregister(server.metrics)
             await leadership.resign()
         if isinstance(failure, StaleEpochError):  # so that this member does not write again before it follows

@@ -22,7 +22,7 @@ from tidemark.client.wire.wire import Wire
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 TIMEOUT_S = 60.0
 APPEND = f"/v1/topics/{TOPIC}/messages"
-FAILOVERS = int(os.environ.get("FAILOVERS", "4"))
+FAILOVERS = int(os.environ.get("FAILOVERS", "2"))
 
 
 @pytest.fixture

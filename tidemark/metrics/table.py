@@ -31,6 +31,7 @@ class MetricRow(NamedTuple):
 
 WRITER, PIPELINE, QUERY, EACH, BOTH = "writer", "pipeline", "query", "each", "writer and query"
 TLS, ACCESS = "writer and query with TLS", "writer and query with an access file"
+GROUP = "writer of a replication group's member"
 _C, _G, _H = MetricKind.COUNTER, MetricKind.GAUGE, MetricKind.HISTOGRAM
 _SYNC_SECONDS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
 _VISIBLE_SECONDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 60.0, 600.0)
@@ -107,6 +108,22 @@ ROWS = (
         _G,
         WRITER,
         "Bytes of appends that are accepted but not yet answered",
+    ),
+    MetricRow("tidemark_replication_is_writer", _G, GROUP, "1: this member is the writer of its replication group"),
+    MetricRow("tidemark_replication_epoch", _G, GROUP, "The newest epoch of the group that this member has heard of"),
+    MetricRow("tidemark_replication_members", _G, GROUP, "Members in the settings of this member"),
+    MetricRow("tidemark_replication_in_sync_members", _G, GROUP, "Members for which the writer waits, with itself"),
+    MetricRow("tidemark_replication_min_in_sync", _G, GROUP, "Least members in sync with which appends are accepted"),
+    MetricRow(
+        "tidemark_replication_lag_bytes", _G, GROUP, "Bytes that a connected replica has not synced yet", ("member",)
+    ),
+    MetricRow(
+        "tidemark_replication_lag_seconds", _G, GROUP, "Time since a connected replica had everything", ("member",)
+    ),
+    MetricRow("tidemark_replication_set_changes_total", _C, GROUP, "Changes of the set in sync", ("kind",)),
+    MetricRow("tidemark_replication_truncated_bytes_total", _C, GROUP, "Uncommitted bytes that a replica has cut"),
+    MetricRow(
+        "tidemark_replication_lease_seconds_left", _G, GROUP, "Time for which the writer's lease is held, with etcd"
     ),
     MetricRow("tidemark_refused_appends_total", _C, WRITER, "Appends refused, by the error's reason", ("reason",)),
     MetricRow(

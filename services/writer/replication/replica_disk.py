@@ -36,8 +36,12 @@ class Applied(NamedTuple):
 class ReplicaDisk:
     """The log, the small files, and the published offsets of a replica.
 
+    truncated_bytes: uncommitted bytes that were cut, by all objects of this process
+
     store: an open store, whose journal this object replaces. member: its log's end and epochs, as they are on the disk.
     """
+
+    truncated_bytes = 0
 
     def __init__(self, store: OpenStore, files: MemberFiles, member: Member, known: KnownState) -> None:
         self.member = member
@@ -67,6 +71,7 @@ class ReplicaDisk:
             self._files.promise(welcome.epoch)
         self._save_epochs()
         if point < before:
+            ReplicaDisk.truncated_bytes += before - point
             log.warning("uncommitted_tail_cut", start=point, bytes=before - point, epoch=welcome.epoch)
             self._forget_snapshot()
         self._log.cut(point)

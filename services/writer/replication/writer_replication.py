@@ -55,6 +55,13 @@ class _End(NamedTuple):
     offset: int
 
 
+class Lag(NamedTuple):
+    """How far a connected replica is behind the log's end, and for how long."""
+
+    bytes: int
+    seconds: float
+
+
 class WriterReplication:
     """Replication for one epoch of this member. Lives on the event loop, but the log calls it from its threads.
 
@@ -80,6 +87,8 @@ class WriterReplication:
         is_sync = settings.replication is ReplicationMode.SYNC
         self.timeout_s = settings.replica_timeout_ms / 1000 if is_sync else None
         self.streams: dict[str, ReplicaStream] = {}  # by identity
+        self.lags: dict[str, Lag] = {}  # by member's name, as of the last look; replaced, not changed
+        self.set_changes = {"joined": 0, "left": 0}
         self.epoch = state.epoch
         self._settings = settings
         self._store = store
@@ -307,6 +316,10 @@ class WriterReplication:
         while True:
             await asyncio.sleep(_LOOK_S)
             self._note_end()
+            self.lags = {
+                stream.member: Lag(max(0, self.end - self.synced_end(identity)), self.lag_s(identity))
+                for identity, stream in self.streams.items()
+            }
             for stream in [stream for stream in self.streams.values() if stream.silent_s > SILENCE_S]:
                 self.close_stream(stream)  # so that the replica can open another one
                 stream.cancel()
@@ -338,6 +351,8 @@ class WriterReplication:
         taken = await asyncio.to_thread(self._group_store.propose, pending)
         self._commits.learn(taken)
         if taken.in_sync != known.in_sync:
+            self.set_changes["joined"] += len(taken.in_sync - known.in_sync)
+            self.set_changes["left"] += len(known.in_sync - taken.in_sync)
             log.info("in_sync_changed", in_sync=len(taken.in_sync), min_in_sync=taken.min_in_sync, epoch=taken.epoch)
         self._wake()
 

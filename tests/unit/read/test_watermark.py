@@ -11,6 +11,7 @@ from tests.built_store import BuiltStore
 from tidemark.errors import CorruptStoreError
 from tidemark.read.file_run import FileRun
 from tidemark.read.watermark import AttachedWatermarkReader, Watermark, WatermarkReader
+from tidemark.replication.member_role import PublishedRole
 from tidemark.store.marks import Marks
 from tidemark.store.originals.terms import machine_boot_id
 from tidemark.store.paths import StorePaths
@@ -62,6 +63,20 @@ def test_an_unchanged_watermark_is_the_same_object(paths: StorePaths) -> None:
     assert reader.read() is first
     marks.publish(0, 40)
     assert reader.read().physical_offset == 40
+
+
+def test_a_member_may_lack_what_its_group_has_committed(paths: StorePaths) -> None:
+    """A replica cannot know, and a new writer not before it has committed what its epoch began with."""
+    marks = marks_of(paths, 200)
+    reader = WatermarkReader(paths)
+    assert not reader.read().is_behind
+    role = PublishedRole(paths.replication, DiskStorage())
+    reader.refresh()
+    assert (reader.read().lag_bytes, reader.read().is_behind) == (0, True)
+    role.write(7, 300, until_s=None)
+    assert reader.read().is_behind
+    marks.publish(0, 300)
+    assert not reader.read().is_behind
 
 
 def test_marks_of_an_older_term_are_capped_at_the_recovered_end(paths: StorePaths) -> None:

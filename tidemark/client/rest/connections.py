@@ -25,6 +25,8 @@ from tidemark.tls.fault import fault_of, look
 Parameters = Mapping[str, object]
 _MOST_KEPT = 16
 _NOT_LEADER = 421
+_ELECTION_S = 15.0  # longest wait for a group that has no writer
+_ELECTION_PAUSE_S = 0.2
 _LONGEST_IDLE_S = 3.0  # less than the 5 s after which the service closes idle connections
 _CLOSED_AS_IDLE = (ConnectionResetError, BrokenPipeError, ConnectionAbortedError)
 
@@ -225,7 +227,8 @@ class SentRequest:
         self._request = (method, path, body, dict(headers))
         self._response: HttpResponse | None = None
         self._is_repeatable = is_repeatable
-        self._services_left = connections.count - 1
+        self._services_left = connections.count - 1  # that have not refused or failed
+        self._began = time.monotonic()
         self._begin()
 
     def _begin(self) -> None:
@@ -261,7 +264,7 @@ class SentRequest:
             except (OSError, HttpFaultError) as error:
                 self._go_elsewhere(error)
             else:
-                if response.status == _NOT_LEADER and self._services_left:
+                if response.status == _NOT_LEADER and self._may_ask_again():
                     self._ask_next()
                 else:
                     self._response = response
@@ -286,6 +289,16 @@ class SentRequest:
             self._connections.leave(self._service)
             self._fail(error)
         self._ask_next()
+
+    def _may_ask_again(self) -> bool:
+        """Return True if a refusal of a replica need not be the answer; wait if the group is electing its writer."""
+        if self._services_left:
+            return True
+        if self._connections.count == 1 or time.monotonic() > self._began + _ELECTION_S:
+            return False
+        time.sleep(_ELECTION_PAUSE_S)
+        self._services_left = self._connections.count
+        return True
 
     def _ask_next(self) -> None:
         self._services_left -= 1

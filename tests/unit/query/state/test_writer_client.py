@@ -13,6 +13,7 @@ from services.indexer.query.state.writer_client import SentBackMessage, WriterFo
 from tests.builders import STORE_HOST
 from tests.unit.client.fake_writer import FakeWriter, refusal
 from tidemark.errors import NextOffsetMismatchError, WriterUnreachableError
+from tidemark.local.local_stack import free_port
 from tidemark.tls.credentials import Credentials
 from tidemark.v1 import commit_log_pb2, topics_pb2
 
@@ -132,6 +133,17 @@ def test_a_refusal_of_the_writer_is_raised_by_its_reason(writer: Writer) -> None
     writer.refusal = refusal("NEXT_OFFSET_MISMATCH", {"next_offset": "15"})
     with pytest.raises(NextOffsetMismatchError):
         append(writer.address)
+
+
+def test_the_member_that_writes_gets_the_calls_of_a_group(writer: Writer) -> None:
+    replica = Writer()
+    replica.refusal = refusal("NOT_LEADER")
+    replica.start()
+    try:
+        append(f"127.0.0.1:{free_port()}|{replica.address}|{writer.address}")
+    finally:
+        replica.stop()
+    assert (len(replica.requests), len(writer.requests)) == (1, 1)
 
 
 @pytest.mark.parametrize("is_configured", [False, True])

@@ -1,0 +1,50 @@
+"""GroupMetrics: the metrics of a member of a replication group, in all its roles."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+from prometheus_client.core import Metric
+from prometheus_client.registry import Collector
+
+from tidemark.metrics.families import number, numbers
+from tidemark.replication.known_state import KnownState
+
+from .leadership import Leadership
+from .replica_disk import ReplicaDisk
+from .writer_replication import WriterReplication
+
+
+class GroupMetrics(Collector):
+    """A collector that the metrics listener's threads call. It only reads single values, so it needs no lock.
+
+    members  number of members in the settings
+    writer   set while this member is the writer, else None
+    """
+
+    def __init__(self, members: int, known: KnownState, leadership: Leadership) -> None:
+        self.writer: WriterReplication | None = None
+        self._members = members
+        self._known = known
+        self._leadership = leadership
+
+    def collect(self) -> Iterator[Metric]:
+        writer, state = self.writer, self._known.read()
+        yield number("tidemark_replication_is_writer", writer is not None)
+        yield number("tidemark_replication_members", self._members)
+        yield number("tidemark_replication_truncated_bytes_total", ReplicaDisk.truncated_bytes)
+        if state is not None:
+            yield number("tidemark_replication_epoch", state.epoch)
+            yield number("tidemark_replication_in_sync_members", len(state.in_sync))
+            yield number("tidemark_replication_min_in_sync", state.min_in_sync)
+        until_s = self._leadership.valid_until_s
+        if writer is not None:
+            lags = writer.lags
+            yield numbers("tidemark_replication_lag_bytes", [((name,), lag.bytes) for name, lag in lags.items()])
+            yield numbers("tidemark_replication_lag_seconds", [((name,), lag.seconds) for name, lag in lags.items()])
+            changes = writer.set_changes
+            yield numbers("tidemark_replication_set_changes_total", [((kind,), n) for kind, n in changes.items()])
+            if until_s is not None:
+                left_s = until_s - time.clock_gettime(time.CLOCK_BOOTTIME)
+                yield number("tidemark_replication_lease_seconds_left", max(0.0, left_s))
