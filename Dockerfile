@@ -1,5 +1,5 @@
-# Three images from one file: writer, indexer (with Spark and Java), query (with neither). Two more are for profiles of
-# docker-compose.yml: certificates and prometheus.
+# Three images from one file: writer, indexer (with Spark and Java), query (with neither). Three more are for profiles of
+# docker-compose.yml: certificates, etcd and prometheus.
 # docker compose builds them; by hand: docker build --target query .
 
 FROM python:3.11-slim-bookworm AS base
@@ -95,6 +95,17 @@ RUN apt-get update && apt-get install -y --no-install-recommends openssl && rm -
 COPY deploy/compose/certificates.sh ./
 USER tidemark
 CMD ["./certificates.sh", "/tls"]
+
+FROM debian:bookworm-slim AS etcd
+RUN apt-get update \
+    && apt-get install -y --no-install-recommends etcd-server etcd-client \
+    && rm -rf /var/lib/apt/lists/* \
+    && install -d -o etcd -g etcd -m 700 /data
+ENV ETCDCTL_API=3
+USER etcd
+EXPOSE 2379 2380
+HEALTHCHECK --interval=5s --timeout=5s --start-period=60s --start-interval=1s CMD etcdctl --endpoints "$ETCD_ADVERTISE_CLIENT_URLS" endpoint health
+CMD ["etcd"]
 
 FROM debian:bookworm-slim AS prometheus
 RUN apt-get update \

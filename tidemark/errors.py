@@ -29,7 +29,7 @@
         ├── StoreTooNewError           ├── StoreUnsafeError        ├── PlaintextRefusedError
         ├── TlsFilesError              ├── TlsFailedError          ├── NotLeaderError
         ├── AccessFileError            ├── TokenFileError          ├── InSyncReplicasNotEnoughError
-        └── RateLimitedError           └── OffsetsFullError
+        ├── RateLimitedError           ├── OffsetsFullError        └── GroupStoreUnavailableError
 
 A leaf carries its facts as keyword arguments, which become attributes and are sent with the error over the wire.
 `tidemark.status` maps each leaf to its stable reason, gRPC code and HTTP status. This module imports no other of ours.

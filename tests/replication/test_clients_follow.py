@@ -6,15 +6,14 @@ import os
 import signal
 import threading
 from collections import Counter
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from tests.etcd import Etcd
-from tests.replication.elected import TOPIC, Elected
+from tests.replication.conftest import MakeElected
+from tests.replication.elected import TOPIC
 from tests.replication.load import stored_keys
 from tests.replication.members import until
+from tests.replication.nemesis.faults import LinkedMembers
 from tidemark.client import Consumer, Producer, Query, ReceivedMessage, SendStatus
 from tidemark.client.wire.topic_admin import Topics
 from tidemark.client.wire.wire import Wire
@@ -26,22 +25,8 @@ FAILOVERS = int(os.environ.get("FAILOVERS", "2"))
 
 
 @pytest.fixture
-def etcd(tmp_path: Path) -> Iterator[Etcd]:
-    made = Etcd(tmp_path / "etcd")
-    yield made
-    made.close()
-
-
-@pytest.fixture
-def members(etcd: Etcd, tmp_path: Path) -> Iterator[Elected]:
-    environment = {
-        "TIDEMARK_GROUP_STORE": etcd.address,
-        "TIDEMARK_LEASE_TTL_MS": "2000",
-        "TIDEMARK_REPLICA_LAG_MS": "1500",
-    }
-    made = Elected(tmp_path / "group", "abc", environment, with_readers=True)
-    yield made
-    made.close()
+def members(make_elected: MakeElected) -> LinkedMembers:
+    return make_elected(with_readers=True)
 
 
 class Sending:
@@ -108,7 +93,7 @@ class Handling:
         self._thread.join()
 
 
-def fail_over(members: Elected, *, by_pause: bool) -> None:
+def fail_over(members: LinkedMembers, *, by_pause: bool) -> None:
     """Let the writer hang until it is replaced, or end its machine and start it again."""
     writer = members.until_writer()
     if by_pause:
@@ -123,7 +108,7 @@ def fail_over(members: Elected, *, by_pause: bool) -> None:
 
 
 @pytest.mark.parametrize("wire", ["remoting", "grpc"])
-def test_a_producer_and_a_group_go_on_over_failovers(members: Elected, wire: Wire) -> None:
+def test_a_producer_and_a_group_go_on_over_failovers(members: LinkedMembers, wire: Wire) -> None:
     members.start()
     writer = members.until_writer()
     members.until_in_sync(writer, 3)
@@ -155,7 +140,7 @@ def test_a_producer_and_a_group_go_on_over_failovers(members: Elected, wire: Wir
     assert len([key for key in stored if key.startswith("k")]) == len(sending.sent), "each message is stored once"
 
 
-def test_readers_and_calls_use_any_member_that_answers(members: Elected) -> None:
+def test_readers_and_calls_use_any_member_that_answers(members: LinkedMembers) -> None:
     members.start()
     writer = members.until_writer()
     members.until_in_sync(writer, 3)
@@ -171,7 +156,7 @@ def test_readers_and_calls_use_any_member_that_answers(members: Elected) -> None
         assert query.post(APPEND, {"messages": [{"body": "2"}]})["queue_offset"] == 1
 
 
-def test_a_member_that_is_behind_asks_for_patience(members: Elected) -> None:
+def test_a_member_that_is_behind_asks_for_patience(members: LinkedMembers) -> None:
     """A consumer that was told by 416 that its offset does not exist would read from another one."""
     members.start()
     writer = members.until_writer()

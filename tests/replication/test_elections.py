@@ -4,56 +4,40 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from tests.etcd import Etcd
-from tests.replication.elected import TOPIC, Elected
+from tests.replication.conftest import MakeElected
+from tests.replication.elected import TOPIC
 from tests.replication.load import Load, require_stored
 from tests.replication.members import until
+from tests.replication.nemesis.faults import LinkedMembers
 from tidemark.client.wire.topic_admin import Topics
 from tidemark.errors import ArgumentIllegalError, NotLeaderError
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
-TTL_S = 2
 
 
 @pytest.fixture
-def etcd(tmp_path: Path) -> Iterator[Etcd]:
-    made = Etcd(tmp_path / "etcd")
-    yield made
-    made.close()
+def members(make_elected: MakeElected) -> LinkedMembers:
+    return make_elected()
 
 
-@pytest.fixture
-def members(etcd: Etcd, tmp_path: Path) -> Iterator[Elected]:
-    environment = {
-        "TIDEMARK_GROUP_STORE": etcd.address,
-        "TIDEMARK_LEASE_TTL_MS": str(TTL_S * 1000),
-        "TIDEMARK_REPLICA_LAG_MS": "1000",
-    }
-    made = Elected(tmp_path / "group", "abc", environment)
-    yield made
-    made.close()
-
-
-def started(members: Elected) -> str:
+def started(members: LinkedMembers) -> str:
     members.start()
     writer = members.until_writer()
     members.until_in_sync(writer, 3)
     return writer
 
 
-def require_same_logs(members: Elected, acknowledged: dict[str, tuple[int, int]]) -> None:
+def require_same_logs(members: LinkedMembers, acknowledged: dict[str, tuple[int, int]]) -> None:
     members.stop()
     logs = [members.log_files(name) for name in members.ports]
     assert all(log == logs[0] for log in logs)
     require_stored(members.folder("a"), acknowledged)
 
 
-def test_the_first_election_waits_for_all_members(members: Elected) -> None:
+def test_the_first_election_waits_for_all_members(members: LinkedMembers) -> None:
     """A member that is not asked may have the only log with messages."""
     members.start("a", "b")
     until(lambda: "first_election_waits" in members.log("a").read_text(), "member a waits")
@@ -62,7 +46,7 @@ def test_the_first_election_waits_for_all_members(members: Elected) -> None:
     members.until_in_sync(members.until_writer(), 3)
 
 
-def test_the_member_with_the_longest_log_is_elected_first(members: Elected) -> None:
+def test_the_member_with_the_longest_log_is_elected_first(members: LinkedMembers) -> None:
     """A single node becomes a group: its messages are kept."""
     alone = {"TIDEMARK_REPLICATION": "off", "TIDEMARK_GROUP_STORE": "manual"}
     members.launch("b", **alone)
@@ -73,7 +57,7 @@ def test_the_member_with_the_longest_log_is_elected_first(members: Elected) -> N
     require_same_logs(members, {"k": (sent.queue_id, sent.queue_offset)})
 
 
-def test_a_killed_writer_is_replaced_and_nothing_acknowledged_is_lost(members: Elected) -> None:
+def test_a_killed_writer_is_replaced_and_nothing_acknowledged_is_lost(members: LinkedMembers) -> None:
     writer = started(members)
     with members.producer(writer, timeout_s=5) as producer, Load(producer) as load:
         until(lambda: len(load.acknowledged) > 300, "messages are acknowledged")
@@ -87,7 +71,7 @@ def test_a_killed_writer_is_replaced_and_nothing_acknowledged_is_lost(members: E
     require_same_logs(members, load.acknowledged)
 
 
-def test_a_paused_writer_is_replaced_and_stops_when_it_wakes(members: Elected) -> None:
+def test_a_paused_writer_is_replaced_and_stops_when_it_wakes(members: LinkedMembers) -> None:
     writer = started(members)
     with members.producer(writer, timeout_s=5) as producer, Load(producer) as load:
         until(lambda: len(load.acknowledged) > 300, "messages are acknowledged")
@@ -101,7 +85,7 @@ def test_a_paused_writer_is_replaced_and_stops_when_it_wakes(members: Elected) -
     require_same_logs(members, load.acknowledged)
 
 
-def test_a_writer_that_stops_is_replaced_at_once(members: Elected) -> None:
+def test_a_writer_that_stops_is_replaced_at_once(members: LinkedMembers) -> None:
     writer = started(members)
     members.stop(writer)
     began = time.monotonic()
@@ -109,7 +93,7 @@ def test_a_writer_that_stops_is_replaced_at_once(members: Elected) -> None:
     assert time.monotonic() - began < 10  # on a busy machine
 
 
-def test_a_hand_over_goes_to_the_named_member(members: Elected) -> None:
+def test_a_hand_over_goes_to_the_named_member(members: LinkedMembers) -> None:
     writer = started(members)
     target = next(name for name in reversed(members.ports) if name != writer)
     members.group(writer).hand_over(target)
@@ -117,18 +101,18 @@ def test_a_hand_over_goes_to_the_named_member(members: Elected) -> None:
     members.until_in_sync(target, 3)
 
 
-def test_a_writer_without_etcd_stops_and_another_life_of_it_goes_on(members: Elected, etcd: Etcd) -> None:
+def test_a_writer_without_etcd_stops_and_another_life_of_it_goes_on(members: LinkedMembers) -> None:
     writer = started(members)
     members.acknowledge(writer)
-    etcd.signal(signal.SIGSTOP)
+    members.etcd.signal(signal.SIGSTOP)
     until(lambda: members.writer() is None, "the writer has stopped", found=members.found)
     with pytest.raises(NotLeaderError), Topics(members.address(writer)) as topics:
         topics.create("refused")
-    etcd.signal(signal.SIGCONT)
+    members.etcd.signal(signal.SIGCONT)
     members.acknowledge(members.until_writer())
 
 
-def test_a_member_that_lacks_messages_is_not_elected_but_may_be_promoted(members: Elected) -> None:
+def test_a_member_that_lacks_messages_is_not_elected_but_may_be_promoted(members: LinkedMembers) -> None:
     writer = started(members)
     absent, other = (name for name in members.ports if name != writer)
     members.kill(absent)
@@ -143,7 +127,7 @@ def test_a_member_that_lacks_messages_is_not_elected_but_may_be_promoted(members
     assert members.until_writer() == absent
 
 
-def test_while_the_lease_is_held_no_member_is_promoted(members: Elected) -> None:
+def test_while_the_lease_is_held_no_member_is_promoted(members: LinkedMembers) -> None:
     writer = started(members)
     other = next(name for name in members.ports if name != writer)
     with pytest.raises(ArgumentIllegalError, match=f"member {writer} has the writer's lease: use hand-over"):

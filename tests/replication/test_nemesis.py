@@ -4,40 +4,26 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from tests.etcd import Etcd
+from tests.replication.conftest import MakeElected
 from tests.replication.load import stored_messages
 from tests.replication.members import until
 from tests.replication.nemesis.clients import BATCHES, COMPARED, QUEUES, SINGLES, clients
 from tests.replication.nemesis.faults import LinkedMembers, Nemesis
 from tests.replication.nemesis.history import History, findings
-from tests.replication.nemesis.network import Network
 from tidemark.client import Query
 from tidemark.client.wire.topic_admin import Topics
 
-pytestmark = [pytest.mark.integration, pytest.mark.slow]
 SEEDS = [int(seed) for seed in os.environ.get("NEMESIS_SEEDS", "1").split(",")]
 SECONDS = float(os.environ.get("NEMESIS_SECONDS", "20"))
+pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(SECONDS + 400)]
 
 
 @pytest.fixture
-def members(tmp_path: Path) -> Iterator[LinkedMembers]:
-    etcd, network = Etcd(tmp_path / "etcd", 3), Network()
-    environment = {
-        "TIDEMARK_LEASE_TTL_MS": "2000",
-        "TIDEMARK_REPLICA_LAG_MS": "1500",
-        "TIDEMARK_REPLICA_TIMEOUT_MS": "1000",
-    }
-    made = LinkedMembers(tmp_path / "group", "abc", environment, with_readers=True)
-    made.etcd, made.network = etcd, network
-    yield made
-    made.close()
-    etcd.close()
-    network.close()
+def members(make_elected: MakeElected) -> LinkedMembers:
+    return make_elected(etcds=3, with_readers=True, TIDEMARK_REPLICA_TIMEOUT_MS="1000")
 
 
 def prepare(members: LinkedMembers) -> None:

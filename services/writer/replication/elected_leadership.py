@@ -170,11 +170,11 @@ class ElectedLeadership:
     async def _ask_to_yield(self, seen: Seen) -> None:
         """Ask a writer to yield that reaches etcd, but not this member nor enough others to commit."""
         state = seen.state
-        if state is None or self._settings.replication is not ReplicationMode.SYNC:
+        is_sync = self._settings.replication is ReplicationMode.SYNC
+        if state is None or not is_sync or not state.can_elect(self._identity):
             return
         cut = [one for one in await self._others.ask(SHORT_S) if not is_writer(one) and not one.follows_writer]
-        electable = [one for one in (self._identity, *(one.identity for one in cut)) if state.can_elect(one)]
-        if self._identity in electable and len(electable) >= min_in_sync(self._settings):
+        if 1 + len(cut) >= min_in_sync(self._settings):
             with contextlib.suppress(GroupStoreUnavailableError):
                 await asyncio.to_thread(self.group_store.ask_to_yield, state.epoch)
                 log.warning("writer_asked_to_yield", epoch=state.epoch, writer=name_of(seen.holder or ""))

@@ -360,13 +360,16 @@ class WriterReplication:
         if not self._is_sync:
             return None
         for identity in self._commits.known.in_sync - {self._identity}:
-            if identity not in self.streams or self.lag_s(identity) > self._settings.replica_lag_ms / 1000:
+            if not self._is_near(identity):
                 return self._commits.remove(identity)
-        for identity in self.streams:
+        for identity in filter(self._is_near, self.streams):  # one that is cut has everything that was committed, too
             joined = self._commits.add(identity, epoch_start=self._epoch_start)
             if joined is not None:
                 return joined
         return None
+
+    def _is_near(self, identity: str) -> bool:
+        return identity in self.streams and self.lag_s(identity) <= self._settings.replica_lag_ms / 1000
 
     # -- files and hand-over ------------------------------------------------------------------------------------------
 

@@ -34,10 +34,14 @@ class Link:
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             await self._there.wait()
-            target_reader, target_writer = await asyncio.open_connection(*self._target)
+            await self._forward(reader, writer)
         except OSError:
-            writer.close()
             return
+        finally:
+            writer.transport.abort()
+
+    async def _forward(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        target_reader, target_writer = await asyncio.open_connection(*self._target)
         ways = (
             asyncio.create_task(_pump(reader, target_writer, self._there)),
             asyncio.create_task(_pump(target_reader, writer, self._back)),
@@ -47,8 +51,7 @@ class Link:
         finally:
             for way in ways:
                 way.cancel()
-            target_writer.close()
-            writer.close()
+            target_writer.transport.abort()
 
     def cut(self, *, there: bool, back: bool) -> None:
         """Hold what is sent from now on in these directions."""
@@ -115,3 +118,4 @@ class Network:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.sleep(0.05)  # until the connections are gone
