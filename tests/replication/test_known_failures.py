@@ -23,10 +23,11 @@ from tidemark.client.wire.topic_admin import Topics
 from tidemark.errors import (
     DeadlineExceededError,
     InSyncReplicasNotEnoughError,
-    MessageNotFoundError,
     NextOffsetMismatchError,
     StoreError,
 )
+from tidemark.store.originals.consumer_offsets import load_consumer_offsets
+from tidemark.store.paths import StorePaths
 from tidemark.tls.credentials import Credentials
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
@@ -142,28 +143,23 @@ def test_1094_a_writer_that_returns_does_not_bring_back_old_offsets(make_elected
                 got += len(consumer.poll(5, max_messages=count - got))
             consumer.commit()
 
-    def offset() -> int:
-        with Query(members.url) as query:
-            try:
-                return int(query.get(f"/v1/groups/g/topics/{TOPIC}/queues/0/offset")["offset"])
-            except MessageNotFoundError:
-                return 0
+    def offsets() -> set[int | None]:
+        """Return the group's offset as each member has it."""
+        files = (StorePaths(members.folder(name)).consumer_offsets for name in members.ports)
+        return {load_consumer_offsets(file).get(f"{TOPIC}@g", {}).get(0) for file in files}
 
     read(5)
-    until(lambda: offset() == 5, "the offset is copied")  # any member answers
+    until(lambda: offsets() == {5}, "the offset is copied")
     members.kill(writer)
     successor = members.until_writer(writer)
-    until(lambda: offset() == 5, "the successor has the offset")
     read(4)
     members.start(writer)
     members.until_in_sync(successor, 3)
-    until(
-        lambda: (members.folder(writer) / "config" / "consumerOffset.json").read_text().find("9") >= 0, "it is copied"
-    )
+    until(lambda: offsets() == {9}, "the offset is copied to the writer that has returned")
     members.group(successor).hand_over(writer)
     members.until_writer(successor)
     read(1)
-    until(lambda: offset() == 10, "the group has gone on from where it was")
+    until(lambda: offsets() == {10}, "the group has gone on from where it was", found=lambda: str(offsets()))
 
 
 def test_a_mismatch_is_not_told_by_what_may_be_cut(make: Make) -> None:
