@@ -16,6 +16,7 @@ from tidemark.errors import StaleEpochError, StoreError
 from tidemark.replication.group_state import GroupState
 from tidemark.replication.member import Member
 from tidemark.replication.member_files import MemberFiles
+from tidemark.replication.member_names import identity_of
 from tidemark.replication.member_role import PublishedRole
 from tidemark.store.storage import DiskStorage
 from tidemark.tls.reloading import Reloading
@@ -26,7 +27,6 @@ from .group import Group, open_group
 from .log.open_store import OpenStore, open_store, release_store
 from .replica_server import ReplicaServer
 from .replication.group_metrics import GroupMetrics
-from .replication.member_names import identity_of
 from .server import WriterServer
 from .stop_request import StopRequest
 

@@ -1,11 +1,13 @@
-"""KnownState: the newest state of the group that this member has heard of."""
+"""The newest state of the group that this member has heard of: kept by its writer service, read by other programs."""
 
 from __future__ import annotations
 
 import threading
+from pathlib import Path
 
 from tidemark.replication.group_state import GroupState
-from tidemark.replication.member_files import MemberFiles
+from tidemark.replication.member_files import STATE, MemberFiles
+from tidemark.replication.stored_state import decode_state
 
 
 class KnownState:
@@ -30,3 +32,11 @@ class KnownState:
                 self._files.save_state(state)
                 self._state = state
             return self._state
+
+
+def read_known_state(folder: Path) -> GroupState | None:
+    """Return the state that the member with *folder* has saved; None without one, or while it cannot be read."""
+    try:
+        return decode_state((folder / STATE).read_bytes())
+    except (OSError, ValueError, KeyError, TypeError):
+        return None

@@ -14,11 +14,11 @@ from tidemark.replication.etcd.group_store import EtcdGroupStore, Seen, WriterLe
 from tidemark.replication.group_state import GroupState
 from tidemark.replication.known_state import KnownState
 from tidemark.replication.member import Member
+from tidemark.replication.member_names import name_of
 
 from ..config import WriterSettings
 from ..group_settings import ReplicationMode
 from .leadership import Follower, elected, first_state, min_in_sync, require_complete
-from .member_names import name_of
 from .other_members import PATIENT_S, SHORT_S, Described, OtherMembers, is_writer, newest_state
 
 log = structlog.get_logger()

@@ -11,10 +11,10 @@ from tidemark.errors import ArgumentIllegalError, StoreError
 from tidemark.replication.group_state import GroupState
 from tidemark.replication.group_store import GroupStore
 from tidemark.replication.member import Member
+from tidemark.replication.member_names import name_of
 
 from ..config import WriterSettings
 from ..group_settings import ReplicationMode
-from .member_names import name_of
 
 _GROUP_BYTES = 8
 

@@ -13,10 +13,10 @@ from tidemark.replication.group_state import GroupState
 from tidemark.replication.group_store import ManualGroupStore, promoted_epoch, restarted_epoch
 from tidemark.replication.known_state import KnownState
 from tidemark.replication.member import Member
+from tidemark.replication.member_names import name_of
 
 from ..config import WriterSettings
 from .leadership import Follower, elected, first_state, require_complete
-from .member_names import name_of
 from .other_members import PATIENT_S, OtherMembers, is_writer, newest_state
 
 log = structlog.get_logger()

@@ -24,6 +24,7 @@ from tidemark.errors import (
 from tidemark.replication.group_state import GroupState
 from tidemark.replication.group_store import GroupStore
 from tidemark.replication.member import Member
+from tidemark.replication.member_names import folder_of, name_of
 from tidemark.store.batch_journal import BatchRange
 from tidemark.store.multi_path_mapped_file_queue import open_log
 
@@ -34,7 +35,6 @@ from ..log.flusher import WrittenGroup
 from ..log.open_store import OpenStore
 from ..log.replicated_log import Commit
 from .copied_files import FileChanges, copied_files
-from .member_names import folder_of, name_of
 from .messages import SILENCE_S, Acknowledged, Hello, Welcome
 from .piece import Piece
 from .recent_pieces import RecentPieces

@@ -10,12 +10,12 @@ import grpc
 
 from tidemark.errors import ArgumentIllegalError, DeadlineExceededError, NotLeaderError
 from tidemark.replication.group_state import GroupState
+from tidemark.replication.member_names import name_of
 from tidemark.replication.stored_state import encode_state
 from tidemark.v1 import replication_pb2 as pb
 from tidemark.v1.replication_pb2_grpc import ReplicationServiceServicer
 
 from ..config import WriterSettings
-from ..replication.member_names import name_of
 from ..replication.messages import SILENCE_S, Acknowledged, Hello, Told
 from ..replication.replica import Replica
 from ..replication.replica_disk import ReplicaDisk

@@ -15,6 +15,11 @@ from tests.builders import STORE_HOST
 from tests.built_store import BuiltStore
 from tests.query_server import serve_query
 from tidemark.client import Consumer, TopicQueue
+from tidemark.replication.group_state import GroupState
+from tidemark.replication.member_files import MemberFiles
+from tidemark.replication.member_role import PublishedRole
+from tidemark.store.paths import StorePaths
+from tidemark.store.storage import DiskStorage
 
 pytestmark = pytest.mark.integration
 
@@ -174,6 +179,20 @@ def test_status_watermark_and_metrics_are_served(built: BuiltStore, client: http
     assert f"tidemark_watermark_bytes {float(built.end)}" in metrics
     assert 'rocketmq_messages_out_total{topic="orders"} 10.0' in metrics
     assert 'path="/v1/topics/{topic}/queues/{queue_id}/messages",status="200"' in metrics
+
+
+def test_status_has_the_group_of_a_member(built: BuiltStore, client: httpx.Client) -> None:
+    assert get(client, "/v1/status")["replication"] is None
+    folder = StorePaths(built.root).replication
+    role = PublishedRole(folder, DiskStorage())
+    MemberFiles(folder, DiskStorage()).save_state(
+        GroupState(7, 3, "a.0", frozenset({"a.0"}), frozenset({"b.1"}), 2, "g")
+    )
+    shown = get(client, "/v1/status")["replication"]
+    assert (shown["role"], shown["epoch"], shown["writer"]) == ("replica", 3, "a")
+    assert (shown["in_sync"], shown["eligible"], shown["min_in_sync"]) == (["a"], ["b"], 2)
+    role.write(3, 0, until_s=None)
+    assert get(client, "/v1/status")["replication"]["role"] == "writer"
 
 
 def test_status_has_disk_forecast_newest_damage_and_lagging_groups(built: BuiltStore, client: httpx.Client) -> None:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tidemark.replication.group_state import GroupState
-from tidemark.replication.known_state import KnownState
+from tidemark.replication.known_state import KnownState, read_known_state
 from tidemark.replication.member_files import MemberFiles
 from tidemark.store.storage import DiskStorage
 
@@ -38,3 +38,11 @@ def test_threads_that_adopt_at_once_leave_the_newest_state(tmp_path: Path) -> No
     for thread in threads:
         thread.join()
     assert known.read() == known_in(tmp_path).read() == replace(STATE, revision=59)
+
+
+def test_other_programs_read_the_state_and_see_none_where_it_cannot_be_read(tmp_path: Path) -> None:
+    assert read_known_state(tmp_path) is None
+    known_in(tmp_path).adopt(STATE)
+    assert read_known_state(tmp_path) == STATE
+    (tmp_path / "group.json").write_bytes(b"{}")
+    assert read_known_state(tmp_path) is None

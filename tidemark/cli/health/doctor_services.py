@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from tidemark.cli.health.finding import DoctorFinding, Level
 from tidemark.cli.terminal.service_addresses import DEFAULT_QUERY_URL, DEFAULT_WRITER_ADDRESS
+from tidemark.client.errors.address_faults import members_of
 from tidemark.tls.credentials import TLS_SCHEME, Credentials
 
 _TIMEOUT_S = 3.0
@@ -51,7 +52,11 @@ def writer_check(address: str | None) -> DoctorFinding:
 
 
 def is_refused(address: str) -> bool:
-    """Return True if nothing listens at HOST:PORT."""
+    """Return True if nothing listens at HOST:PORT, or at any of a group's members."""
+    return all(map(_is_refused, members_of(address)))
+
+
+def _is_refused(address: str) -> bool:
     host, _, port = address.removeprefix(TLS_SCHEME).rpartition(":")
     try:
         socket.create_connection((host.strip("[]"), int(port)), _TIMEOUT_S).close()
@@ -63,8 +68,8 @@ def is_refused(address: str) -> bool:
 
 
 def ask_health(url: str | None) -> tuple[str, Heard]:
-    """Return the requested URL and its answer."""
-    asked = url or DEFAULT_QUERY_URL
+    """Return the requested URL, of a group that of its first member, and its answer."""
+    asked = members_of(url or DEFAULT_QUERY_URL)[0]
     parts = urlsplit(asked)
     host, port = parts.hostname or "", parts.port
     if parts.scheme == "https":

@@ -48,6 +48,12 @@ def _of_store(store: dict[str, Any], limits: HealthLimits, now_ms: int) -> Itera
     if since_ms is not None and now_ms - since_ms > limits.max_behind_s * 1000:
         behind = duration_text((now_ms - since_ms) / 1000)
         yield f"the pipeline is {behind} and {store['lag_bytes']:,} bytes behind"
+    group = store.get("replication")
+    if group is not None and group["writer"] is not None and len(group["in_sync"]) < group["min_in_sync"]:
+        yield (
+            f"appends are refused: {len(group['in_sync'])} members of the group are in sync "
+            f"({', '.join(group['in_sync'])}), and {group['min_in_sync']} are needed"
+        )
     if store["corruptions"]:
         newest = store["newest_corruption"]
         yield f"damaged places: {store['corruptions']}, the newest at {newest['physical_offset']} ({newest['reason']})"

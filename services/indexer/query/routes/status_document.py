@@ -11,6 +11,9 @@ from typing import Any
 from tidemark.index.ledger import read_ledger
 from tidemark.read.log.log_times import Growth, first_invisible_time, growth
 from tidemark.read.watermark import Watermark
+from tidemark.replication.known_state import read_known_state
+from tidemark.replication.member_names import name_of
+from tidemark.replication.member_role import ALONE, MemberRole
 from tidemark.store.flushed import commits_ahead
 from tidemark.store.lock import lock_holder
 from tidemark.version import program_version
@@ -64,6 +67,7 @@ def status_answer(state: ServiceState) -> dict[str, Any]:
             "growth": None if grown is None else {**grown._asdict(), "bytes_per_s": grown.bytes_per_s},
         },
         "writer": _writer(state),
+        "replication": _replication(state),
         "pipeline": _pipeline(state, watermark),
         "corruptions": len(damage),
         "newest_corruption": max(damage, key=lambda entry: entry["found_ms"], default=None),
@@ -87,6 +91,23 @@ def _writer(state: ServiceState) -> dict[str, Any]:
         "flush_mode": None if ahead is None else "async" if ahead else "sync",
         "last_append_ms": store.watermarks.flushed_store_time,
         "forwarding_to": state.settings.writer_address,
+    }
+
+
+def _replication(state: ServiceState) -> dict[str, Any] | None:
+    """Return what this member knows of its group; None for a store of its own."""
+    folder = state.store.paths.replication
+    known, epoch = read_known_state(folder), MemberRole(folder).written_epoch()
+    if known is None or epoch == ALONE:
+        return None
+    return {
+        "role": "replica" if epoch is None else "writer",
+        "epoch": known.epoch,
+        "writer": None if known.writer is None else name_of(known.writer),
+        "in_sync": sorted(map(name_of, known.in_sync)),
+        "eligible": sorted(map(name_of, known.eligible)),
+        "min_in_sync": known.min_in_sync,
+        "may_lack_messages": state.store.watermark().may_lack,
     }
 
 

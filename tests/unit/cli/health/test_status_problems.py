@@ -47,6 +47,9 @@ HEALTHY: dict[str, Any] = {
 }
 
 
+GROUP = {"role": "writer", "writer": "a", "in_sync": ["a"], "eligible": ["b"], "min_in_sync": 2}
+
+
 def changed(path: str, value: object) -> dict[str, Any]:
     """Return HEALTHY with one fact changed."""
     seen = copy.deepcopy(HEALTHY)
@@ -72,6 +75,7 @@ def test_facts_at_their_limits_are_not_problems() -> None:
         ("pipeline.answers", False, "the pipeline does not run"),
         ("writer.free_disk_bytes", 99, "appends are refused"),
         ("store.pipeline.behind_since_ms", NOW_MS - 60_001, "100 bytes behind"),
+        ("store.replication", GROUP, "appends are refused: 1 members of the group are in sync (a), and 2 are needed"),
         ("store.disk.full_in_s", 24 * 3600 - 1, "the disk is full in 23 h"),
     ],
 )
