@@ -1,9 +1,8 @@
 """The real compose stack: build, up, append, pull, compare, restart each service in the middle, down.
 
 It runs once as it is; once with the profiles `cluster`, whose workers then must have the pipeline's tasks, and
-`observability`, whose Prometheus must scrape all three services; and once over TLS, with the profile `tls` and an
-access
-file.
+`observability`, whose Prometheus must scrape all three services; once over TLS, with the profile `tls` and an access
+file; and once with the profile `replicated`, whose group must go on after the loss of its writer.
 
 Run by `make compose-test`; plain Python, so it needs no .venv. Its own project name keeps its volumes apart from those
 of
@@ -35,9 +34,12 @@ CLUSTER_SETTINGS = {
     "TIDEMARK_SPARK_MASTER": "spark://spark-master:7077",
     "TIDEMARK_SHARDS": "2",
 }
+GROUP_SETTINGS = {"COMPOSE_PROFILES": "replicated"}
+MEMBERS = {"a": ("writer", "query", 8080), "b": ("writer-b", "query-b", 8180), "c": ("writer-c", "query-c", 8280)}
 TLS_SETTINGS = {"COMPOSE_PROFILES": "tls", "STACK_TLS": "on", "STACK_ACCESS": "./tests/compose/access"}
 ASK_MASTER = "import urllib.request; print(urllib.request.urlopen('http://127.0.0.1:8090/json/').read().decode())"
 UP = "http://127.0.0.1:9090/api/v1/query?query=up"
+UNAVAILABLE = (421, 503, 504)  # also of a group that is electing its writer
 KILLED = 137  # exit status of a container that ignored SIGTERM
 
 
@@ -47,7 +49,7 @@ def main() -> None:
         print("SKIPPED: no Docker engine with compose answers here")
         return
     up_and_down()
-    for settings in (CLUSTER_SETTINGS, TLS_SETTINGS):
+    for settings in (CLUSTER_SETTINGS, TLS_SETTINGS, GROUP_SETTINGS):
         os.environ.update(settings)
         up_and_down()
         for name in settings:
@@ -76,6 +78,9 @@ def check_stack(project: str) -> None:
     door.require_closed()
     queue_id = append(door, sent, None)
     assert pull(door, queue_id, len(sent)) == sent
+    if container_of(project, "etcd-1"):
+        require_failover(project, sent, queue_id)
+        return
     on_cluster = bool(container_of(project, CLUSTER[0]))
     for service in (*SERVICES, *CLUSTER) if on_cluster else SERVICES:
         restart(project, service)
@@ -90,17 +95,44 @@ def check_stack(project: str) -> None:
         require_status_of_command(project)
 
 
-class Door:
-    """The query service of a running stack: over TLS, and with a token, if the stack requires them."""
+def require_failover(project: str, sent: list[str], queue_id: int) -> None:
+    """Kill the group's writer: another member must go on, all must show everything, and the killed one must return."""
+    lost = group_of(project)["writer"]
+    writer, *_ = MEMBERS[lost]
+    container = container_of(project, writer)
+    docker("kill", container)
+    doors = {name: Door(project, service, port) for name, (_, service, port) in MEMBERS.items()}
+    door = next(door for name, door in doors.items() if name != lost)
+    append(door, sent, queue_id)
+    for name, each in doors.items():
+        if name != lost:
+            assert pull(each, queue_id, len(sent)) == sent, f"member {name}"
+    docker("start", container)
+    deadline = time.monotonic() + DEADLINE_S
+    while (group := group_of(project))["in_sync"] < len(MEMBERS):
+        assert time.monotonic() < deadline, group
+        time.sleep(0.5)
+    assert pull(doors[lost], queue_id, len(sent)) == sent
+    print(f"writer {lost} killed: {group['writer']} has gone on, {len(sent)} messages equal on all members")
 
-    def __init__(self, project: str) -> None:
-        query = container_of(project, "query")
+
+def group_of(project: str) -> Any:
+    """Return the status of the group, which knows no writer for a while after a loss."""
+    command = ("tidemark", "group", "status", "--output", "json")
+    return json.loads(docker("exec", container_of(project, "query-b"), *command, check=False))
+
+
+class Door:
+    """A query service of a running stack: over TLS, and with a token, if the stack requires them."""
+
+    def __init__(self, project: str, service: str = "query", port: int = 8080) -> None:
+        query = container_of(project, service)
         environment = docker("inspect", "--format", '{{join .Config.Env "\\n"}}', query).splitlines()
         self.is_tls = any(line.startswith("TIDEMARK_TLS_CERT=/") for line in environment)
         self.is_guarded = any(line.startswith("TIDEMARK_ACCESS_FILE=/") for line in environment)
         ca = docker("exec", query, "cat", "/tls/ca.pem") if self.is_tls else None
         self.context = ssl.create_default_context(cadata=ca) if ca else None
-        self.url = f"{'https' if self.is_tls else 'http'}://127.0.0.1:8080"
+        self.url = f"{'https' if self.is_tls else 'http'}://127.0.0.1:{port}"
 
     def require_closed(self) -> None:
         """Require that a request without TLS, or without a token, is refused if the stack requires them."""
@@ -166,7 +198,7 @@ def call(door: Door, url: str, body: dict[str, Any] | None = None, *, request_id
             ) as response:
                 return json.load(response)
         except urllib.error.HTTPError as error:
-            if error.code != 503 or time.monotonic() > deadline:
+            if error.code not in UNAVAILABLE or time.monotonic() > deadline:
                 raise AssertionError(f"{url}: {error.code} {error.read().decode(errors='replace')}") from error
         except OSError:  # refused, reset or timed out while a service starts
             if time.monotonic() > deadline:

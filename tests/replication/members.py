@@ -52,6 +52,7 @@ class Members:
         self.query_ports = {name: free_port() for name in names}
         self._remoting_ports = {name: (free_port(), free_port()) for name in names}
         self.environment = dict(environment or {})
+        self.program = ["-m", "services.writer"]
         self._with_readers = with_readers
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         self._readers: dict[str, list[subprocess.Popen[bytes]]] = {}
@@ -129,7 +130,7 @@ class Members:
             self.folder(name).mkdir(parents=True, exist_ok=True)
             with self.log(name).open("ab") as output:
                 self._processes[name] = subprocess.Popen(
-                    [sys.executable, "-m", "services.writer"],
+                    [sys.executable, *self.program],
                     env=self.settings(name, **more),
                     stdout=output,
                     stderr=subprocess.STDOUT,

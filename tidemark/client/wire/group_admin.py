@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
+from tidemark.client.errors.address_faults import members_of
 from tidemark.client.wire.channel import default_address, open_channel
 from tidemark.client.wire.unary_call import call_writer
 from tidemark.errors import ArgumentIllegalError, DeadlineExceededError, StoreError
@@ -66,20 +67,21 @@ class GroupStatus:
 class ReplicationGroup:
     """The group of one member. Every method raises the StoreError of that member's reason, or WriterUnreachableError.
 
-    address      of any member's writer service; default: TIDEMARK_WRITER_ADDRESS, then 127.0.0.1:8081
+    address      of any member's writer service, or of several, separated by |. Default: TIDEMARK_WRITER_ADDRESS, then
+                 127.0.0.1:8081
     credentials  see `Credentials`; default: from the environment
     """
 
     def __init__(
         self, address: str | None = None, *, timeout_s: float = 10.0, credentials: Credentials | None = None
     ) -> None:
-        self._address = address or default_address()
+        self._addresses = members_of(address or default_address())
         self._credentials = credentials or Credentials.from_environment()
         self._timeout_s = timeout_s
 
     def status(self) -> GroupStatus:
         """Ask all members of the group."""
-        asked = self._call(self._address, "DescribeGroup", pb.DescribeGroupRequest())
+        asked = self._asked()
         others = [member for member in asked.members if member.name != asked.member]
         answers: dict[str, Any] = {asked.member: asked}
         with ThreadPoolExecutor(max(1, len(others))) as pool:
@@ -97,6 +99,15 @@ class ReplicationGroup:
             newest.min_in_sync,
             tuple(_member(one, answers[one.name], newest if is_writer_known else None) for one in newest.members),
         )
+
+    def _asked(self) -> Any:
+        """Return the description of the first member that answers."""
+        *others, last = self._addresses
+        for address in others:
+            answer = self._described(address)
+            if not isinstance(answer, StoreError):
+                return answer
+        return self._call(last, "DescribeGroup", pb.DescribeGroupRequest())
 
     def _described(self, address: str) -> Any:
         """Return the description of the member at *address*, or the StoreError for which there is none."""
@@ -137,7 +148,7 @@ class ReplicationGroup:
             time.sleep(_POLL_S)
 
     def _address_of(self, name: str) -> str:
-        asked = self._call(self._address, "DescribeGroup", pb.DescribeGroupRequest())
+        asked = self._asked()
         for member in asked.members:
             if member.name == name:
                 return str(member.address)
