@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from tidemark.access.guard import Guard
+from tidemark.errors import StoreError
 from tidemark.format.host import encode_host
 from tidemark.format.tags import MAX_DELAY_LEVEL, SCHEDULE_TOPIC
 from tidemark.replication.group_state import GroupState
@@ -107,7 +108,13 @@ def compose(
         replication.on_stale = commit_log.fail
         replication.in_flight_bytes = lambda: commit_log.in_flight_bytes
     reader = LogReader(lambda: _open_log(store))
-    retention = _compose_retention(settings, store, commit_log, reader)
+    retention = compose_retention(
+        settings,
+        store,
+        ask_for_snapshot=commit_log.ask_for_snapshot,
+        on_deleted=reader.close_deleted,
+        on_failure=commit_log.fail,
+    )
     scheduler = _compose_scheduler(settings, store, DelayedDelivery(commit_log, topics, store_host))
     submitter = BatchSubmitter(
         settings,
@@ -185,9 +192,15 @@ def _compose_replication(settings: WriterSettings, store: OpenStore, group: Grou
     )
 
 
-def _compose_retention(
-    settings: WriterSettings, store: OpenStore, commit_log: CommitLog, reader: LogReader
+def compose_retention(
+    settings: WriterSettings,
+    store: OpenStore,
+    *,
+    ask_for_snapshot: Callable[[], None],
+    on_deleted: Callable[[], None],
+    on_failure: Callable[[StoreError], None],
 ) -> Retention:
+    """Build the retention of an open store, whose parameters it describes."""
     return Retention(
         settings.retention,
         store.segments.log,
@@ -196,9 +209,9 @@ def _compose_retention(
         term=store.term.number,
         interval_s=settings.retention_interval_ms / 1000,
         open_log=lambda: _open_log(store),
-        ask_for_snapshot=commit_log.ask_for_snapshot,
-        on_deleted=reader.close_deleted,
-        on_failure=commit_log.fail,
+        ask_for_snapshot=ask_for_snapshot,
+        on_deleted=on_deleted,
+        on_failure=on_failure,
         clock=TrustedClock(grace_ms=settings.retention_clock_grace_ms),
     )
 

@@ -14,6 +14,7 @@ from tidemark.replication.member_files import MemberFiles
 from tidemark.tls.reloading import Reloading
 from tidemark.v1 import commit_log_pb2_grpc, replication_pb2_grpc, topics_pb2_grpc
 
+from .composition import compose_retention
 from .config import WriterSettings
 from .group import Group
 from .log.open_store import OpenStore, release_store
@@ -65,6 +66,15 @@ class ReplicaServer:
             group.others.find_writer,
             partial(open_stream, credentials=credentials),
         )
+        self._failure: StoreError | None = None
+        self._loop = asyncio.get_running_loop()
+        self._retention = compose_retention(
+            settings,
+            store,
+            ask_for_snapshot=lambda: None,  # the writer sends its queue offsets
+            on_deleted=lambda: None,
+            on_failure=self._fail,
+        )
         service = ReplicaReplicationService(settings, self._replica, self._disk, group.known.read, self._promote)
         names = (COMMIT_LOG, TOPICS, REPLICATION)
         refusing = NotLeaderInterceptor((COMMIT_LOG, TOPICS), service.refuse)
@@ -95,6 +105,11 @@ class ReplicaServer:
         self._stopping.set()
         return epoch
 
+    def _fail(self, error: StoreError) -> None:
+        """End the process with *error* of the retention, whose thread calls this."""
+        self._failure = error
+        self._loop.call_soon_threadsafe(self._stopping.set)
+
     async def run(self) -> StoreError | None:
         """Serve until `stopping` is set, or this member becomes the writer. Return the error that ended the copy."""
         recovered = self._store.recovered
@@ -106,6 +121,7 @@ class ReplicaServer:
         await self._grpc.report(("", REPLICATION))
         await self._grpc.server.start()
         log.info("replica_started", address=self._grpc.address, port=self.port, end=recovered.end)
+        self._retention.start()
         following = asyncio.create_task(self._replica.run())
         standing = asyncio.create_task(self._leadership.stand(self._replica))
         stopped = asyncio.create_task(self._stopping.wait())
@@ -114,6 +130,7 @@ class ReplicaServer:
             return await self._outcome(following, standing)
         finally:
             stopped.cancel()
+            await asyncio.to_thread(self._retention.close)
             await self._grpc.report(())
             await self._grpc.server.stop(_GRACE_S)
             await self._replica.close()
@@ -129,7 +146,7 @@ class ReplicaServer:
         standing.cancel()
         await asyncio.wait((following, standing))
         if not has_ended:
-            return None
+            return self._failure
         failure = following.exception()
         if failure is None:
             await self._leadership.take_over()

@@ -270,6 +270,7 @@ class FakeFetched(NamedTuple):
 class FakePulls:
     """Pulls from the world."""
 
+    is_patient = False
     unreachable: tuple[float, UnavailableError] | None = None
 
     def __init__(self, world: World) -> None:

@@ -68,6 +68,12 @@ class Member:
         self.end, self.synced = end, min(self.synced, end)
         self.epochs = cut_epochs(self.epochs, end)
 
+    def begin_at(self, offset: int) -> None:
+        """Begin this empty log at *offset*: the writer it follows has no earlier bytes. They were all committed."""
+        assert not self.end, self.end
+        self.end = self.synced = self.confirm = offset
+        self.epochs = cut_epochs(self._epochs_to_come, offset)
+
     def append(self, begin: int, end: int) -> None:
         """Add the writer's bytes [begin, end).
 

@@ -14,7 +14,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1dtidemark/v1/replication.proto\x12\x0btidemark.v1\"\xdb\x03\n\x10ReplicateRequest\x12\x34\n\x05hello\x18\x01 \x01(\x0b\x32#.tidemark.v1.ReplicateRequest.HelloH\x00\x12\x34\n\x05start\x18\x02 \x01(\x0b\x32#.tidemark.v1.ReplicateRequest.StartH\x00\x12\x42\n\x0c\x61\x63knowledged\x18\x03 \x01(\x0b\x32*.tidemark.v1.ReplicateRequest.AcknowledgedH\x00\x1a\x98\x01\n\x05Hello\x12\r\n\x05group\x18\x01 \x01(\t\x12\x0e\n\x06member\x18\x02 \x01(\t\x12\x10\n\x08identity\x18\x03 \x01(\t\x12\x16\n\x0epromised_epoch\x18\x04 \x01(\x04\x12\x12\n\nend_offset\x18\x05 \x01(\x03\x12\x16\n\x0e\x63onfirm_offset\x18\x06 \x01(\x03\x12\x1a\n\x12segment_size_bytes\x18\x07 \x01(\x03\x1a \n\x05Start\x12\x17\n\x0fphysical_offset\x18\x01 \x01(\x03\x1aR\n\x0c\x41\x63knowledged\x12\x12\n\nend_offset\x18\x01 \x01(\x03\x12\x15\n\rconfig_number\x18\x02 \x01(\x04\x12\x17\n\x0f\x66ree_disk_bytes\x18\x03 \x01(\x03\x42\x06\n\x04kind\"\xd6\x04\n\x11ReplicateResponse\x12\x39\n\x07welcome\x18\x01 \x01(\x0b\x32&.tidemark.v1.ReplicateResponse.WelcomeH\x00\x12\x35\n\x05piece\x18\x02 \x01(\x0b\x32$.tidemark.v1.ReplicateResponse.PieceH\x00\x12\x37\n\x06\x63onfig\x18\x03 \x01(\x0b\x32%.tidemark.v1.ReplicateResponse.ConfigH\x00\x12<\n\ttake_over\x18\x04 \x01(\x0b\x32\'.tidemark.v1.ReplicateResponse.TakeOverH\x00\x12\x18\n\x10\x63ommitted_offset\x18\x05 \x01(\x03\x12\x12\n\nend_offset\x18\x06 \x01(\x03\x1aT\n\x07Welcome\x12\r\n\x05group\x18\x01 \x01(\t\x12\r\n\x05\x65poch\x18\x02 \x01(\x04\x12\x15\n\repoch_numbers\x18\x03 \x03(\x04\x12\x14\n\x0c\x65poch_starts\x18\x04 \x03(\x03\x1a\x86\x01\n\x05Piece\x12\x17\n\x0fphysical_offset\x18\x01 \x01(\x03\x12\x0c\n\x04\x64\x61ta\x18\x02 \x01(\x0c\x12\x12\n\nbatch_ends\x18\x03 \x03(\x03\x12\x12\n\nbatch_crcs\x18\x04 \x03(\x07\x12\x12\n\nblank_size\x18\x05 \x01(\x03\x12\x1a\n\x12store_timestamp_ms\x18\x06 \x01(\x03\x1a\x37\n\x06\x43onfig\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07\x63ontent\x18\x02 \x01(\x0c\x12\x0e\n\x06number\x18\x03 \x01(\x04\x1a\n\n\x08TakeOverB\x06\n\x04kind\"\x16\n\x14\x44\x65scribeGroupRequest\"\x8f\x05\n\x15\x44\x65scribeGroupResponse\x12\x35\n\x04role\x18\x01 \x01(\x0e\x32\'.tidemark.v1.DescribeGroupResponse.Role\x12\x12\n\nstore_name\x18\x02 \x01(\t\x12\x0c\n\x04mode\x18\x03 \x01(\t\x12\x0e\n\x06member\x18\x04 \x01(\t\x12\x10\n\x08identity\x18\x05 \x01(\t\x12\x16\n\x0epromised_epoch\x18\x06 \x01(\x04\x12\r\n\x05group\x18\x07 \x01(\t\x12\r\n\x05\x65poch\x18\x08 \x01(\x04\x12\x10\n\x08revision\x18\t \x01(\x04\x12\x13\n\x0bmin_in_sync\x18\n \x01(\x05\x12:\n\x07members\x18\x0b \x03(\x0b\x32).tidemark.v1.DescribeGroupResponse.Member\x12\x12\n\nend_offset\x18\x0c \x01(\x03\x12\x15\n\rsynced_offset\x18\r \x01(\x03\x12\x18\n\x10\x63ommitted_offset\x18\x0e \x01(\x03\x12\r\n\x05state\x18\x0f \x01(\x0c\x12\x16\n\x0e\x66ollows_writer\x18\x10 \x01(\x08\x1a\xb4\x01\n\x06Member\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07\x61\x64\x64ress\x18\x02 \x01(\t\x12\x10\n\x08identity\x18\x03 \x01(\t\x12\x0f\n\x07in_sync\x18\x04 \x01(\x08\x12\x10\n\x08\x65ligible\x18\x05 \x01(\x08\x12\x11\n\tis_writer\x18\x06 \x01(\x08\x12\x15\n\rsynced_offset\x18\x07 \x01(\x03\x12\x13\n\x0blag_seconds\x18\x08 \x01(\x01\x12\x17\n\x0f\x66ree_disk_bytes\x18\t \x01(\x03\"?\n\x04Role\x12\x14\n\x10ROLE_UNSPECIFIED\x10\x00\x12\x0f\n\x0bROLE_WRITER\x10\x01\x12\x10\n\x0cROLE_REPLICA\x10\x02\"9\n\x0ePromoteRequest\x12\x16\n\x0estopped_writer\x18\x01 \x01(\t\x12\x0f\n\x07unclean\x18\x02 \x01(\x08\" \n\x0fPromoteResponse\x12\r\n\x05\x65poch\x18\x01 \x01(\x04\"!\n\x0fHandOverRequest\x12\x0e\n\x06member\x18\x01 \x01(\t\"!\n\x10HandOverResponse\x12\r\n\x05\x65poch\x18\x01 \x01(\x04\x32\xcb\x02\n\x12ReplicationService\x12N\n\tReplicate\x12\x1d.tidemark.v1.ReplicateRequest\x1a\x1e.tidemark.v1.ReplicateResponse(\x01\x30\x01\x12V\n\rDescribeGroup\x12!.tidemark.v1.DescribeGroupRequest\x1a\".tidemark.v1.DescribeGroupResponse\x12\x44\n\x07Promote\x12\x1b.tidemark.v1.PromoteRequest\x1a\x1c.tidemark.v1.PromoteResponse\x12G\n\x08HandOver\x12\x1c.tidemark.v1.HandOverRequest\x1a\x1d.tidemark.v1.HandOverResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1dtidemark/v1/replication.proto\x12\x0btidemark.v1\"\xdb\x03\n\x10ReplicateRequest\x12\x34\n\x05hello\x18\x01 \x01(\x0b\x32#.tidemark.v1.ReplicateRequest.HelloH\x00\x12\x34\n\x05start\x18\x02 \x01(\x0b\x32#.tidemark.v1.ReplicateRequest.StartH\x00\x12\x42\n\x0c\x61\x63knowledged\x18\x03 \x01(\x0b\x32*.tidemark.v1.ReplicateRequest.AcknowledgedH\x00\x1a\x98\x01\n\x05Hello\x12\r\n\x05group\x18\x01 \x01(\t\x12\x0e\n\x06member\x18\x02 \x01(\t\x12\x10\n\x08identity\x18\x03 \x01(\t\x12\x16\n\x0epromised_epoch\x18\x04 \x01(\x04\x12\x12\n\nend_offset\x18\x05 \x01(\x03\x12\x16\n\x0e\x63onfirm_offset\x18\x06 \x01(\x03\x12\x1a\n\x12segment_size_bytes\x18\x07 \x01(\x03\x1a \n\x05Start\x12\x17\n\x0fphysical_offset\x18\x01 \x01(\x03\x1aR\n\x0c\x41\x63knowledged\x12\x12\n\nend_offset\x18\x01 \x01(\x03\x12\x15\n\rconfig_number\x18\x02 \x01(\x04\x12\x17\n\x0f\x66ree_disk_bytes\x18\x03 \x01(\x03\x42\x06\n\x04kind\"\xea\x04\n\x11ReplicateResponse\x12\x39\n\x07welcome\x18\x01 \x01(\x0b\x32&.tidemark.v1.ReplicateResponse.WelcomeH\x00\x12\x35\n\x05piece\x18\x02 \x01(\x0b\x32$.tidemark.v1.ReplicateResponse.PieceH\x00\x12\x37\n\x06\x63onfig\x18\x03 \x01(\x0b\x32%.tidemark.v1.ReplicateResponse.ConfigH\x00\x12<\n\ttake_over\x18\x04 \x01(\x0b\x32\'.tidemark.v1.ReplicateResponse.TakeOverH\x00\x12\x18\n\x10\x63ommitted_offset\x18\x05 \x01(\x03\x12\x12\n\nend_offset\x18\x06 \x01(\x03\x1ah\n\x07Welcome\x12\r\n\x05group\x18\x01 \x01(\t\x12\r\n\x05\x65poch\x18\x02 \x01(\x04\x12\x15\n\repoch_numbers\x18\x03 \x03(\x04\x12\x14\n\x0c\x65poch_starts\x18\x04 \x03(\x03\x12\x12\n\nmin_offset\x18\x05 \x01(\x03\x1a\x86\x01\n\x05Piece\x12\x17\n\x0fphysical_offset\x18\x01 \x01(\x03\x12\x0c\n\x04\x64\x61ta\x18\x02 \x01(\x0c\x12\x12\n\nbatch_ends\x18\x03 \x03(\x03\x12\x12\n\nbatch_crcs\x18\x04 \x03(\x07\x12\x12\n\nblank_size\x18\x05 \x01(\x03\x12\x1a\n\x12store_timestamp_ms\x18\x06 \x01(\x03\x1a\x37\n\x06\x43onfig\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07\x63ontent\x18\x02 \x01(\x0c\x12\x0e\n\x06number\x18\x03 \x01(\x04\x1a\n\n\x08TakeOverB\x06\n\x04kind\"\x16\n\x14\x44\x65scribeGroupRequest\"\x8f\x05\n\x15\x44\x65scribeGroupResponse\x12\x35\n\x04role\x18\x01 \x01(\x0e\x32\'.tidemark.v1.DescribeGroupResponse.Role\x12\x12\n\nstore_name\x18\x02 \x01(\t\x12\x0c\n\x04mode\x18\x03 \x01(\t\x12\x0e\n\x06member\x18\x04 \x01(\t\x12\x10\n\x08identity\x18\x05 \x01(\t\x12\x16\n\x0epromised_epoch\x18\x06 \x01(\x04\x12\r\n\x05group\x18\x07 \x01(\t\x12\r\n\x05\x65poch\x18\x08 \x01(\x04\x12\x10\n\x08revision\x18\t \x01(\x04\x12\x13\n\x0bmin_in_sync\x18\n \x01(\x05\x12:\n\x07members\x18\x0b \x03(\x0b\x32).tidemark.v1.DescribeGroupResponse.Member\x12\x12\n\nend_offset\x18\x0c \x01(\x03\x12\x15\n\rsynced_offset\x18\r \x01(\x03\x12\x18\n\x10\x63ommitted_offset\x18\x0e \x01(\x03\x12\r\n\x05state\x18\x0f \x01(\x0c\x12\x16\n\x0e\x66ollows_writer\x18\x10 \x01(\x08\x1a\xb4\x01\n\x06Member\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07\x61\x64\x64ress\x18\x02 \x01(\t\x12\x10\n\x08identity\x18\x03 \x01(\t\x12\x0f\n\x07in_sync\x18\x04 \x01(\x08\x12\x10\n\x08\x65ligible\x18\x05 \x01(\x08\x12\x11\n\tis_writer\x18\x06 \x01(\x08\x12\x15\n\rsynced_offset\x18\x07 \x01(\x03\x12\x13\n\x0blag_seconds\x18\x08 \x01(\x01\x12\x17\n\x0f\x66ree_disk_bytes\x18\t \x01(\x03\"?\n\x04Role\x12\x14\n\x10ROLE_UNSPECIFIED\x10\x00\x12\x0f\n\x0bROLE_WRITER\x10\x01\x12\x10\n\x0cROLE_REPLICA\x10\x02\"9\n\x0ePromoteRequest\x12\x16\n\x0estopped_writer\x18\x01 \x01(\t\x12\x0f\n\x07unclean\x18\x02 \x01(\x08\" \n\x0fPromoteResponse\x12\r\n\x05\x65poch\x18\x01 \x01(\x04\"!\n\x0fHandOverRequest\x12\x0e\n\x06member\x18\x01 \x01(\t\"!\n\x10HandOverResponse\x12\r\n\x05\x65poch\x18\x01 \x01(\x04\x32\xcb\x02\n\x12ReplicationService\x12N\n\tReplicate\x12\x1d.tidemark.v1.ReplicateRequest\x1a\x1e.tidemark.v1.ReplicateResponse(\x01\x30\x01\x12V\n\rDescribeGroup\x12!.tidemark.v1.DescribeGroupRequest\x1a\".tidemark.v1.DescribeGroupResponse\x12\x44\n\x07Promote\x12\x1b.tidemark.v1.PromoteRequest\x1a\x1c.tidemark.v1.PromoteResponse\x12G\n\x08HandOver\x12\x1c.tidemark.v1.HandOverRequest\x1a\x1d.tidemark.v1.HandOverResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -30,31 +30,31 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_REPLICATEREQUEST_ACKNOWLEDGED']._serialized_start=432
   _globals['_REPLICATEREQUEST_ACKNOWLEDGED']._serialized_end=514
   _globals['_REPLICATERESPONSE']._serialized_start=525
-  _globals['_REPLICATERESPONSE']._serialized_end=1123
+  _globals['_REPLICATERESPONSE']._serialized_end=1143
   _globals['_REPLICATERESPONSE_WELCOME']._serialized_start=825
-  _globals['_REPLICATERESPONSE_WELCOME']._serialized_end=909
-  _globals['_REPLICATERESPONSE_PIECE']._serialized_start=912
-  _globals['_REPLICATERESPONSE_PIECE']._serialized_end=1046
-  _globals['_REPLICATERESPONSE_CONFIG']._serialized_start=1048
-  _globals['_REPLICATERESPONSE_CONFIG']._serialized_end=1103
-  _globals['_REPLICATERESPONSE_TAKEOVER']._serialized_start=1105
-  _globals['_REPLICATERESPONSE_TAKEOVER']._serialized_end=1115
-  _globals['_DESCRIBEGROUPREQUEST']._serialized_start=1125
-  _globals['_DESCRIBEGROUPREQUEST']._serialized_end=1147
-  _globals['_DESCRIBEGROUPRESPONSE']._serialized_start=1150
-  _globals['_DESCRIBEGROUPRESPONSE']._serialized_end=1805
-  _globals['_DESCRIBEGROUPRESPONSE_MEMBER']._serialized_start=1560
-  _globals['_DESCRIBEGROUPRESPONSE_MEMBER']._serialized_end=1740
-  _globals['_DESCRIBEGROUPRESPONSE_ROLE']._serialized_start=1742
-  _globals['_DESCRIBEGROUPRESPONSE_ROLE']._serialized_end=1805
-  _globals['_PROMOTEREQUEST']._serialized_start=1807
-  _globals['_PROMOTEREQUEST']._serialized_end=1864
-  _globals['_PROMOTERESPONSE']._serialized_start=1866
-  _globals['_PROMOTERESPONSE']._serialized_end=1898
-  _globals['_HANDOVERREQUEST']._serialized_start=1900
-  _globals['_HANDOVERREQUEST']._serialized_end=1933
-  _globals['_HANDOVERRESPONSE']._serialized_start=1935
-  _globals['_HANDOVERRESPONSE']._serialized_end=1968
-  _globals['_REPLICATIONSERVICE']._serialized_start=1971
-  _globals['_REPLICATIONSERVICE']._serialized_end=2302
+  _globals['_REPLICATERESPONSE_WELCOME']._serialized_end=929
+  _globals['_REPLICATERESPONSE_PIECE']._serialized_start=932
+  _globals['_REPLICATERESPONSE_PIECE']._serialized_end=1066
+  _globals['_REPLICATERESPONSE_CONFIG']._serialized_start=1068
+  _globals['_REPLICATERESPONSE_CONFIG']._serialized_end=1123
+  _globals['_REPLICATERESPONSE_TAKEOVER']._serialized_start=1125
+  _globals['_REPLICATERESPONSE_TAKEOVER']._serialized_end=1135
+  _globals['_DESCRIBEGROUPREQUEST']._serialized_start=1145
+  _globals['_DESCRIBEGROUPREQUEST']._serialized_end=1167
+  _globals['_DESCRIBEGROUPRESPONSE']._serialized_start=1170
+  _globals['_DESCRIBEGROUPRESPONSE']._serialized_end=1825
+  _globals['_DESCRIBEGROUPRESPONSE_MEMBER']._serialized_start=1580
+  _globals['_DESCRIBEGROUPRESPONSE_MEMBER']._serialized_end=1760
+  _globals['_DESCRIBEGROUPRESPONSE_ROLE']._serialized_start=1762
+  _globals['_DESCRIBEGROUPRESPONSE_ROLE']._serialized_end=1825
+  _globals['_PROMOTEREQUEST']._serialized_start=1827
+  _globals['_PROMOTEREQUEST']._serialized_end=1884
+  _globals['_PROMOTERESPONSE']._serialized_start=1886
+  _globals['_PROMOTERESPONSE']._serialized_end=1918
+  _globals['_HANDOVERREQUEST']._serialized_start=1920
+  _globals['_HANDOVERREQUEST']._serialized_end=1953
+  _globals['_HANDOVERRESPONSE']._serialized_start=1955
+  _globals['_HANDOVERRESPONSE']._serialized_end=1988
+  _globals['_REPLICATIONSERVICE']._serialized_start=1991
+  _globals['_REPLICATIONSERVICE']._serialized_end=2322
 # @@protoc_insertion_point(module_scope)

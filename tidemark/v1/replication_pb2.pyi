@@ -50,16 +50,18 @@ class ReplicateRequest(_message.Message):
 class ReplicateResponse(_message.Message):
     __slots__ = ("welcome", "piece", "config", "take_over", "committed_offset", "end_offset")
     class Welcome(_message.Message):
-        __slots__ = ("group", "epoch", "epoch_numbers", "epoch_starts")
+        __slots__ = ("group", "epoch", "epoch_numbers", "epoch_starts", "min_offset")
         GROUP_FIELD_NUMBER: _ClassVar[int]
         EPOCH_FIELD_NUMBER: _ClassVar[int]
         EPOCH_NUMBERS_FIELD_NUMBER: _ClassVar[int]
         EPOCH_STARTS_FIELD_NUMBER: _ClassVar[int]
+        MIN_OFFSET_FIELD_NUMBER: _ClassVar[int]
         group: str
         epoch: int
         epoch_numbers: _containers.RepeatedScalarFieldContainer[int]
         epoch_starts: _containers.RepeatedScalarFieldContainer[int]
-        def __init__(self, group: _Optional[str] = ..., epoch: _Optional[int] = ..., epoch_numbers: _Optional[_Iterable[int]] = ..., epoch_starts: _Optional[_Iterable[int]] = ...) -> None: ...
+        min_offset: int
+        def __init__(self, group: _Optional[str] = ..., epoch: _Optional[int] = ..., epoch_numbers: _Optional[_Iterable[int]] = ..., epoch_starts: _Optional[_Iterable[int]] = ..., min_offset: _Optional[int] = ...) -> None: ...
     class Piece(_message.Message):
         __slots__ = ("physical_offset", "data", "batch_ends", "batch_crcs", "blank_size", "store_timestamp_ms")
         PHYSICAL_OFFSET_FIELD_NUMBER: _ClassVar[int]

@@ -25,11 +25,12 @@ class Hello(NamedTuple):
 
 
 class Welcome(NamedTuple):
-    """The writer's answer. epochs: of its log."""
+    """The writer's answer. epochs: of its log; min_offset: at which its log begins."""
 
     group: str
     epoch: int
     epochs: Epochs
+    min_offset: int = 0
 
 
 class Acknowledged(NamedTuple):

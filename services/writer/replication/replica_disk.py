@@ -76,7 +76,17 @@ class ReplicaDisk:
             self._forget_snapshot()
         self._log.cut(point)
         self._config_number, self._snapshot = 0, None
-        return point
+        if not point and welcome.min_offset:
+            self._begin_at(welcome.min_offset)
+        return self.member.end
+
+    def _begin_at(self, offset: int) -> None:
+        """Begin the empty log where the writer's begins, whose retention has deleted the earlier files."""
+        self.member.begin_at(offset)
+        self._save_epochs()
+        self._log.begin_at(offset)
+        self._published.flush(offset, store_timestamp=self._store_timestamp)
+        self._published.commit(offset)
 
     def _forget_snapshot(self) -> None:
         """Remove the saved queue offsets: they may count records that are cut."""

@@ -86,6 +86,15 @@ class ReplicaLog:
             raise FlushFailedError(f"the log cannot be cut at {point}: {error}", physical_offset=point) from error
         self.end = self.synced = point
 
+    def begin_at(self, offset: int) -> None:
+        """Begin this empty log at *offset*, the start of a file. Raises OSError."""
+        assert not self.end, self.end
+        for start in list(self._segments.log.starts):
+            self._segments.log.delete_file(start)
+        self._journal.close()
+        self._journal = self._begin_journal(offset)
+        self.end = self.synced = offset
+
     def close(self) -> None:
         """Close the journal."""
         self._journal.close()

@@ -248,7 +248,7 @@ class WriterReplication:
             )
             self.on_stale(error)
             raise error
-        return Welcome(known.group, self.epoch, self._epochs)
+        return Welcome(known.group, self.epoch, self._epochs, self._store.segments.log.min_offset)
 
     def _require_single(self, hello: Hello) -> None:
         """Raise StoreLockedError if the folder of the member is a copy of another one's, or it is connected twice."""
@@ -275,8 +275,8 @@ class WriterReplication:
         log_files = self._store.segments.log
         if start < log_files.min_offset:
             raise OffsetTooSmallError(
-                f"replica {hello.member} needs the log from {start} on, and it begins at {log_files.min_offset}: seed "
-                "the replica from a backup",
+                f"replica {hello.member} needs the log from {start} on, and it begins at {log_files.min_offset}: "
+                "start the replica with an empty folder",
                 min_offset=log_files.min_offset,
                 max_offset=self._pieces.end,
             )

@@ -73,6 +73,7 @@ def encode_response(told: Told) -> pb.ReplicateResponse:
                 epoch=message.epoch,
                 epoch_numbers=[epoch.number for epoch in message.epochs],
                 epoch_starts=[epoch.start for epoch in message.epochs],
+                min_offset=message.min_offset,
             )
         )
     elif isinstance(message, TakeOver):
@@ -102,7 +103,8 @@ def decode_response(response: pb.ReplicateResponse) -> Told:
     elif kind == "welcome":
         welcome = response.welcome
         epochs = zip(welcome.epoch_numbers, welcome.epoch_starts, strict=False)
-        message = Welcome(welcome.group, welcome.epoch, tuple(Epoch(number, start) for number, start in epochs))
+        numbered = tuple(Epoch(number, start) for number, start in epochs)
+        message = Welcome(welcome.group, welcome.epoch, numbered, welcome.min_offset)
     elif kind == "take_over":
         message = TakeOver()
     return Told(message, response.committed_offset, response.end_offset)

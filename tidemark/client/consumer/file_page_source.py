@@ -104,6 +104,7 @@ class FilePulls:
         with contextlib.suppress(OSError):  # inotify is not available: check at intervals
             self._watch = FileWatch()
         self._is_watching = False
+        self.is_patient = False
         self.unreachable: tuple[float, UnavailableError] | None = None
 
     def want(self, queue: TopicQueue, offset: int | str) -> None:

@@ -223,7 +223,8 @@ class PageBuffer:
                 yield fetched
         if self._pulls.unreachable is not None:
             since, error = self._pulls.unreachable
-            if not self._has_answered or time.monotonic() - since > _OUTAGE_S:
+            is_first = not self._has_answered and not self._pulls.is_patient
+            if is_first or time.monotonic() - since > _OUTAGE_S:
                 raise error
         self.follow()
 

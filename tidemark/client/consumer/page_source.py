@@ -26,6 +26,9 @@ class Fetched(Protocol):
 class Pulls(Protocol):
     """Concurrent pulls, at most one per queue, each waiting for messages. One thread, except `wake`."""
 
+    is_patient: bool
+    """True if the source is known to be right, so that its first answer may be late."""
+
     unreachable: tuple[float, UnavailableError] | None
     """Time (time.monotonic()) since which the source has not answered, and its last error; None if it answers."""
 

@@ -134,6 +134,7 @@ class RemotingPulls:
         self._heard_at = 0.0  # time.monotonic() of the last answer
         self._failures = 0
         self._not_before = 0.0
+        self.is_patient = True  # the service has named its address
         self.unreachable: tuple[float, UnavailableError] | None = None
         self._bell = Bell()
 

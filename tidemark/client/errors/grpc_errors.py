@@ -60,8 +60,14 @@ def error_of_rpc(error: grpc.RpcError) -> StoreError:
 
 
 def is_answer(error: grpc.RpcError) -> bool:
-    """Return True if a server answered with this error, False if the transport reached no server."""
-    return _call(error).code() not in _NO_ANSWER
+    """Return True if a server answered with this error, False if the transport reached no server.
+
+    gRPC may report INTERNAL for a connection that ends while it begins. A writer gives details with that code.
+    """
+    call = _call(error)
+    if call.code() is grpc.StatusCode.INTERNAL:
+        return rpc_status.from_call(call) is not None
+    return call.code() not in _NO_ANSWER
 
 
 def may_resume(error: grpc.RpcError) -> bool:

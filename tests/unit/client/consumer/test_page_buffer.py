@@ -59,6 +59,7 @@ class Source:
     def __init__(self, accept: str) -> None:
         self.accept = accept
         self.wanted: dict[TopicQueue, int | str] = {}
+        self.is_patient = False
         self.unreachable: tuple[float, UnavailableError] | None = None
         self.answers: list[Fetched] = []
         self.is_closed = False
