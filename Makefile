@@ -173,10 +173,11 @@ COMPOSE_UP ?= $(wildcard ../shared/containers/compose-up-test)
 COMPOSE_TEST = $(PYTHON) tests/compose/run.py $(notdir $(COMPOSE_UP))
 ON_CLUSTER := COMPOSE_PROFILES=cluster,observability TIDEMARK_SPARK_MASTER=spark://spark-master:7077 TIDEMARK_SHARDS=2
 WITH_TLS := COMPOSE_PROFILES=tls STACK_TLS=on STACK_ACCESS=./tests/compose/access
-compose-test:  ## up, append, pull, compare, restart, down; then with Spark's tasks on a cluster and a Prometheus; then over TLS (needs a Docker engine)
+compose-test:  ## up, append, pull, compare, restart, down; then with Spark's tasks on a cluster and a Prometheus; then over TLS; then a group that loses its writer (needs a Docker engine)
 	$(if $(COMPOSE_UP),$(COMPOSE_UP) --) $(COMPOSE_TEST)
 	$(if $(COMPOSE_UP),$(ON_CLUSTER) $(COMPOSE_UP) -- $(COMPOSE_TEST))
 	$(if $(COMPOSE_UP),$(WITH_TLS) $(COMPOSE_UP) -- $(COMPOSE_TEST))
+	$(if $(COMPOSE_UP),COMPOSE_PROFILES=replicated $(COMPOSE_UP) -- $(COMPOSE_TEST))
 
 clean:  ## remove .venv and what tools left behind
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist examples/node/node_modules
