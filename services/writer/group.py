@@ -11,6 +11,7 @@ from tidemark.replication.member_files import MemberFiles
 from tidemark.replication.member_role import PublishedRole
 
 from .config import WriterSettings
+from .replication.group_metrics import GroupMetrics
 from .replication.leadership import Leadership
 from .replication.manual_leadership import ManualLeadership
 from .replication.other_members import OtherMembers
@@ -18,12 +19,13 @@ from .rpc.member_channel import describe
 
 
 class Group(NamedTuple):
-    """known: the newest state that this member has heard of. leadership: how it becomes the writer. role: published."""
+    """known: the newest state that this member has heard of. leadership: how it becomes the writer."""
 
     known: KnownState
     others: OtherMembers
     leadership: Leadership
     role: PublishedRole
+    metrics: GroupMetrics
 
 
 def open_group(settings: WriterSettings, identity: str, files: MemberFiles, role: PublishedRole) -> Group:
@@ -38,7 +40,8 @@ def open_group(settings: WriterSettings, identity: str, files: MemberFiles, role
         leadership: Leadership = _open_elections(settings, identity, known, others, role)
     else:
         leadership = ManualLeadership(settings, identity, known, others)
-    return Group(known, others, leadership, role)
+    metrics = GroupMetrics(len(settings.members), known, leadership)
+    return Group(known, others, leadership, role, metrics)
 
 
 def _open_elections(

@@ -26,7 +26,6 @@ from .config import WriterSettings
 from .group import Group, open_group
 from .log.open_store import OpenStore, open_store, release_store
 from .replica_server import ReplicaServer
-from .replication.group_metrics import GroupMetrics
 from .server import WriterServer
 from .stop_request import StopRequest
 
@@ -83,8 +82,7 @@ class GroupMember:
     def _open_group(self, store: OpenStore, files: MemberFiles, member: Member) -> Group:
         role = PublishedRole(store.paths.replication, store.storage)
         group = self._group = open_group(self._settings, member.identity, files, role)
-        self._metrics = GroupMetrics(len(self._settings.members), group.known, group.leadership)
-        self._registry.register(self._metrics)
+        self._registry.register(group.metrics)
         return group
 
     async def _write(
@@ -102,7 +100,7 @@ class GroupMember:
             raise
         self._keep(server.port)
         self._registry.register(server.metrics)
-        self._metrics.writer = server.parts.replication
+        self._opened.metrics.writer = server.parts.replication
         self._opened.role.write(state.epoch, member.epoch_start, until_s=leadership.valid_until_s)
         try:
             await server.start()
@@ -112,7 +110,7 @@ class GroupMember:
             watching.cancel()
         finally:
             self._opened.role.follow()
-            self._metrics.writer = None
+            self._opened.metrics.writer = None
             self._registry.unregister(server.metrics)
             await leadership.resign()
         if isinstance(failure, StaleEpochError):  # so that this member does not write again before it follows

@@ -57,7 +57,7 @@ class ReplicaServer:
         self._stopping = stopping
         self._known, self._leadership = group.known, group.leadership
         credentials = settings.member_credentials(settings.tls_cert, settings.tls_key)
-        self._disk = ReplicaDisk(store, files, member, group.known)
+        self._disk = ReplicaDisk(store, files, member, group.known, on_cut=group.metrics.note_cut)
         self._replica = Replica(
             settings,
             self._disk,
@@ -139,12 +139,12 @@ class ReplicaServer:
 
     async def _outcome(self, following: asyncio.Task[None], standing: asyncio.Task[None]) -> StoreError | None:
         """Return the error with which the copy ended; None if it was stopped, or this member takes over."""
-        has_ended = following.done()
-        if standing.done():
-            standing.result()
+        has_ended, is_elected = following.done(), standing.done()
         following.cancel()
         standing.cancel()
         await asyncio.wait((following, standing))
+        if is_elected:
+            standing.result()  # raises what has ended it
         if not has_ended:
             return self._failure
         failure = following.exception()

@@ -2,7 +2,7 @@
 
 It runs once as it is; once with the profiles `cluster`, whose workers then must have the pipeline's tasks, and
 `observability`, whose Prometheus must scrape all three services; once over TLS, with the profile `tls` and an access
-file; and once with the profile `replicated`, whose group must go on after the loss of its writer.
+file; and once with the profile `replicated`, whose group must elect another writer after the loss of one.
 
 Run by `make compose-test`; plain Python, so it needs no .venv. Its own project name keeps its volumes apart from those
 of
@@ -96,7 +96,7 @@ def check_stack(project: str) -> None:
 
 
 def require_failover(project: str, sent: list[str], queue_id: int) -> None:
-    """Kill the group's writer: another member must go on, all must show everything, and the killed one must return."""
+    """Kill the writer: another member must take over, all must show everything, and the killed one must return."""
     lost = group_of(project)["writer"]
     writer, *_ = MEMBERS[lost]
     container = container_of(project, writer)

@@ -1,4 +1,4 @@
-"""Programs that know the members of a group go on over failovers, without code of their own for it."""
+"""Programs that know the members of a group continue after failovers, without code of their own for it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def members(make_elected: MakeElected) -> LinkedMembers:
 
 
 class Sending:
-    """A program that sends numbered messages one after the other, until it is told to stop. sent: by their keys."""
+    """A program that sends numbered messages one after the other, until `stop`. sent: by their keys."""
 
     def __init__(self, producer: Producer) -> None:
         self.sent: dict[str, tuple[int, int]] = {}
@@ -157,7 +157,7 @@ def test_readers_and_calls_use_any_member_that_answers(members: LinkedMembers) -
 
 
 def test_a_member_that_is_behind_asks_for_patience(members: LinkedMembers) -> None:
-    """A consumer that was told by 416 that its offset does not exist would read from another one."""
+    """After the answer 416 (no such offset) a consumer would read from another offset."""
     members.start()
     writer = members.until_writer()
     members.until_in_sync(writer, 3)

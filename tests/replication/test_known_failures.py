@@ -76,7 +76,7 @@ def test_6662_a_writer_without_its_replicas_commits_nothing_and_gives_up_its_rol
 
 
 def test_7689_a_new_writer_keeps_what_it_has_and_uses_no_queue_offset_twice(make_elected: MakeElected) -> None:
-    """A member that was not confirmed to have everything: its tail is committed later, and offsets go on behind it."""
+    """The tail of a member that was not known to be complete is committed later, and the next offset follows it."""
     members = make_elected(TIDEMARK_REPLICA_LAG_MS="20000", TIDEMARK_REPLICA_TIMEOUT_MS="300")
     writer = started(members)
     with_tail, without = (name for name in members.ports if name != writer)
@@ -105,7 +105,7 @@ def test_7689_a_new_writer_keeps_what_it_has_and_uses_no_queue_offset_twice(make
 
 
 def test_3015_and_1155_only_members_are_replicas(make: Make) -> None:
-    """Neither a stray connection nor a program with another name counts as a copy, whatever it acknowledges."""
+    """Neither a stray connection nor a program with another name counts as a copy, although both acknowledge."""
     members = make("ab")
     members.start("a")
     members.promote("a")
@@ -159,7 +159,7 @@ def test_1094_a_writer_that_returns_does_not_bring_back_old_offsets(make_elected
     members.group(successor).hand_over(writer)
     members.until_writer(successor)
     read(1)
-    until(lambda: offsets() == {10}, "the group has gone on from where it was", found=lambda: str(offsets()))
+    until(lambda: offsets() == {10}, "the group has continued from its offset", found=lambda: str(offsets()))
 
 
 def test_a_mismatch_is_not_told_by_what_may_be_cut(make: Make) -> None:

@@ -78,17 +78,11 @@ def test_a_broken_rule_is_found(
     members.program = ["-m", "tests.replication.nemesis.mutants", mutant]
     prepare(members)
     history = History()
-    working, producers = clients(members.writers, {}, history)
-    try:
+    with clients(members.writers, {}, history):
         time.sleep(2)
         fault(members)
         heal(members)
         time.sleep(1)
-    finally:
-        for client in working:
-            client.stop()
-        for producer in producers:
-            producer.close()
     members.until_level(*members.ports)
     members.stop()
     found = findings(history, stored_messages(members.folder("a")))

@@ -45,7 +45,10 @@ _NOT_HELD = Watermark(0, 0, 0, 0)[4:6]  # of a watermark that `WatermarkFloor` h
 
 
 class WatermarkReader:
-    """Reader of marks, terms and checkpoint, which other processes write, replace and create."""
+    """Reader of marks, terms and checkpoint, which other processes write, replace and create.
+
+    role: of this member, if the store is one of a group's
+    """
 
     def __init__(self, paths: StorePaths) -> None:
         self._paths = paths
@@ -55,7 +58,7 @@ class WatermarkReader:
         self._marks_inode: int | None = None
         self._checkpoint: Checkpoint | None = None
         self._checkpoint_inode: int | None = None
-        self._role = MemberRole(paths.replication)
+        self.role = MemberRole(paths.replication)
         self._last = Watermark(0, 0, 0, 0)
         with contextlib.suppress(CorruptStoreError):  # treated as not indexed until the pipeline replaces the file
             self.refresh()
@@ -65,7 +68,7 @@ class WatermarkReader:
 
         Raises CorruptStoreError if the marks file is invalid.
         """
-        self._role.refresh()
+        self.role.refresh()
         if self._marks is None or _inode(self._paths.marks) != self._marks_inode:
             self._marks_inode = _inode(self._paths.marks)
             try:
@@ -118,7 +121,7 @@ class WatermarkReader:
         term = terms[-1] if terms else NO_TERM
         visible = clamp(visible, of_term=marks_term, terms=terms)
         committed = committed if self._has_committed(term) else 0
-        may_lack = visible < self._role.committed_below()
+        may_lack = visible < self.role.committed_below()
         seen = (term.number, visible, published_ms, max(committed, visible), *_NOT_HELD, may_lack)
         if seen != self._last:
             self._last = Watermark(*seen)

@@ -71,8 +71,11 @@ class MemberRole:
         """Notice that the store has become a member's."""
         if self._words is None:
             try:
-                if os.stat(self._path).st_size >= _SIZE:
-                    self._words = MappedWords(self._path, _SIZE, writable=False)
+                if os.stat(self._path).st_size < _SIZE:
+                    return
+                words = MappedWords(self._path, _SIZE, writable=False)
+                if words.load(_MAGIC_WORD) == _MAGIC:
+                    self._words = words
             except FileNotFoundError:
                 return
 

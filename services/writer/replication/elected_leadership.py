@@ -74,7 +74,7 @@ class ElectedLeadership:
         return state
 
     async def stand(self, follower: Follower) -> None:
-        """Stand for election whenever nobody has the lease, and this member has every committed byte."""
+        """Stand for election while no member has the lease, if this member has every committed byte."""
         asked_s = 0.0
         while self._elected is None:
             await asyncio.sleep(_LOOK_S)
@@ -84,7 +84,7 @@ class ElectedLeadership:
             now_s = asyncio.get_running_loop().time()
             if seen.holder in (None, self._identity):
                 if now_s >= self._stands_from_s:
-                    await self._stand_once(seen, follower)
+                    await self._stand_once(follower)
             elif follower.lost_s > self._lag_s + self._ttl_s and now_s > asked_s + self._ttl_s / 2:
                 asked_s = now_s
                 await self._ask_to_yield(seen)
@@ -102,26 +102,31 @@ class ElectedLeadership:
             self._logged = f"{event} {facts}"
             log.warning(event, **facts)
 
-    async def _stand_once(self, seen: Seen, follower: Follower) -> None:
+    async def _stand_once(self, follower: Follower) -> None:
         answers = await self._others.ask(SHORT_S)
+        seen = await self._look()  # after the answers: etcd then has everything that the members have heard of
+        if seen is None or seen.holder not in (None, self._identity):
+            return
         state = self._electable(seen, answers, follower)
         if state is None:
             return
         if seen.holder is None and (rank := self._rank(state, answers, follower)):
             await asyncio.sleep(rank * _RANK_S)
-        with contextlib.suppress(GroupStoreUnavailableError):  # if it was carried out, the next look shows that
-            await self._elect(state, seen.holder)
+        try:
+            await self._elect(state, seen.holder, epoch=state.epoch + 1)
+        except (GroupStoreUnavailableError, OSError) as error:  # if it was carried out, the next look shows that
+            self._log_once("not_elected", error=str(error))
 
     def _electable(self, seen: Seen, answers: list[Described], follower: Follower) -> GroupState | None:
         """Return the state that an election of this member is to replace; None if it must not stand now."""
-        newest = newest_state(self._known.read(), answers)
+        newest, newest_epoch = self._newest(answers, follower)
         if seen.state is None:
-            return self._first(newest, answers, follower)
-        if newest is not None and newest.age > seen.state.age:
+            return self._first(newest, newest_epoch, answers, follower)
+        if newest_epoch > seen.state.epoch or (newest is not None and newest.age > seen.state.age):
             self._log_once(
                 "group_store_too_old",
                 epoch=seen.state.epoch,
-                known_epoch=newest.epoch,
+                known_epoch=newest_epoch,
                 remedy="etcd was restored from a copy: promote a member",
             )
             return None
@@ -131,7 +136,15 @@ class ElectedLeadership:
             return None
         return seen.state
 
-    def _first(self, newest: GroupState | None, answers: list[Described], follower: Follower) -> GroupState | None:
+    def _newest(self, answers: list[Described], follower: Follower) -> tuple[GroupState | None, int]:
+        """Return the newest state of the group that a member knows, and the newest epoch, which must not be reused."""
+        newest = newest_state(self._known.read(), answers)
+        promised = [follower.promised, *(answer.promised_epoch for answer in answers)]
+        return newest, max([*promised, 0 if newest is None else newest.epoch])
+
+    def _first(
+        self, newest: GroupState | None, newest_epoch: int, answers: list[Described], follower: Follower
+    ) -> GroupState | None:
         """Return the state for the first election, which needs all members: no member may hide a longer log."""
         if len(answers) < len(self._others) or any(map(is_writer, answers)):
             self._log_once(
@@ -139,7 +152,8 @@ class ElectedLeadership:
             )
             return None
         if newest is not None:
-            return replace(newest, revision=0) if newest.can_elect(self._identity) else None
+            known = replace(newest, revision=0, epoch=newest_epoch)
+            return known if known.can_elect(self._identity) else None
         is_longest = all(answer.end_offset <= follower.log_end for answer in answers)
         return first_state(self._identity) if is_longest else None
 
@@ -153,12 +167,12 @@ class ElectedLeadership:
         candidates = [one for one in answers if state.can_elect(one.identity) or not state.epoch]
         return sum(order(one.identity, one.end_offset) < ours for one in candidates)
 
-    async def _elect(self, state: GroupState, holder: str | None) -> int | None:
-        """Let this member take the lease in the epoch after *state*; return its number, None if another was faster."""
+    async def _elect(self, state: GroupState, holder: str | None, *, epoch: int) -> int | None:
+        """Let this member take the lease in *epoch*, after *state*; return its number, None if another was faster."""
         async with self._electing:
             if self._elected is not None:
                 return self._elected.epoch
-            wanted = elected(self._settings, state, self._identity, state.epoch + 1)
+            wanted = elected(self._settings, state, self._identity, epoch)
             taken = await asyncio.to_thread(self.group_store.elect, wanted, holder=holder)
             if taken is None:
                 return None
@@ -180,14 +194,15 @@ class ElectedLeadership:
                 log.warning("writer_asked_to_yield", epoch=state.epoch, writer=name_of(seen.holder or ""))
 
     async def promote(self, follower: Follower, stopped_writer: str, *, unclean: bool) -> int:
-        """Take the role if nobody has the lease: for the first election, or with the loss of messages accepted."""
+        """Take the role if no member has the lease: for the first election, or with the loss of messages accepted."""
+        answers = await self._others.ask(PATIENT_S)
         seen = await asyncio.to_thread(self.group_store.look)
         self._require_free(seen)
-        answers = await self._others.ask(PATIENT_S)
-        newest = newest_state(seen.state, answers) or first_state(self._identity)
-        require_complete(newest, self._identity, unclean=unclean)
+        newest, newest_epoch = self._newest(answers, follower)
+        state = newest or first_state(self._identity)
+        require_complete(state, self._identity, unclean=unclean)
         revision = 0 if seen.state is None else seen.state.revision
-        epoch = await self._elect(replace(newest, revision=revision), seen.holder)
+        epoch = await self._elect(replace(state, revision=revision), seen.holder, epoch=newest_epoch + 1)
         if epoch is None:
             self._require_free(await asyncio.to_thread(self.group_store.look))
             raise ArgumentIllegalError("the group's state has changed meanwhile: try again", argument="member")
@@ -209,7 +224,7 @@ class ElectedLeadership:
             seen = await self._look()
             if seen is not None and seen.state is not None:
                 is_free = seen.holder in (None, self._identity) and seen.state.can_elect(self._identity)
-                if not is_free or await self._elect(seen.state, seen.holder) is not None:
+                if not is_free or await self._elect(seen.state, seen.holder, epoch=seen.state.epoch + 1) is not None:
                     return
             await asyncio.sleep(_WATCH_S)
 
@@ -235,6 +250,7 @@ class ElectedLeadership:
         try:
             while lease.remaining_s > 0:
                 if yielding.done():
+                    yielding.result()
                     return StaleEpochError(
                         f"the writer of epoch {lease.epoch} does not reach its replicas, which reach each other",
                         epoch=lease.epoch,

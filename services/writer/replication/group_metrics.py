@@ -12,7 +12,6 @@ from tidemark.metrics.families import number, numbers
 from tidemark.replication.known_state import KnownState
 
 from .leadership import Leadership
-from .replica_disk import ReplicaDisk
 from .writer_replication import WriterReplication
 
 
@@ -25,15 +24,20 @@ class GroupMetrics(Collector):
 
     def __init__(self, members: int, known: KnownState, leadership: Leadership) -> None:
         self.writer: WriterReplication | None = None
+        self._cut_bytes = 0
         self._members = members
         self._known = known
         self._leadership = leadership
+
+    def note_cut(self, count: int) -> None:
+        """Note that a replica has cut uncommitted bytes."""
+        self._cut_bytes += count
 
     def collect(self) -> Iterator[Metric]:
         writer, state = self.writer, self._known.read()
         yield number("tidemark_replication_is_writer", writer is not None)
         yield number("tidemark_replication_members", self._members)
-        yield number("tidemark_replication_truncated_bytes_total", ReplicaDisk.truncated_bytes)
+        yield number("tidemark_replication_truncated_bytes_total", self._cut_bytes)
         if state is not None:
             yield number("tidemark_replication_epoch", state.epoch)
             yield number("tidemark_replication_in_sync_members", len(state.in_sync))

@@ -27,6 +27,10 @@ class Follower(Protocol):
         """Physical offset of the log's end."""
 
     @property
+    def promised(self) -> int:
+        """The greatest epoch that this member has promised."""
+
+    @property
     def lost_s(self) -> float:
         """Seconds since the stream from a writer ended; 0 while there is one."""
 

@@ -58,7 +58,7 @@ class ManualLeadership:
         return False
 
     async def stand(self, follower: Follower) -> None:
-        """Never return: nobody is elected."""
+        """Never return: there are no elections."""
         await asyncio.Event().wait()
 
     async def promote(self, follower: Follower, stopped_writer: str, *, unclean: bool) -> int:

@@ -1,4 +1,4 @@
-"""What the other members of the group say of themselves."""
+"""The other members of the group, and their descriptions of themselves."""
 
 from __future__ import annotations
 

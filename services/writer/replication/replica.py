@@ -88,6 +88,11 @@ class Replica:
         return self._disk.member.end
 
     @property
+    def promised(self) -> int:
+        """The greatest epoch that this member has promised."""
+        return self._disk.member.promised
+
+    @property
     def lost_s(self) -> float:
         """Seconds since the stream from a writer ended; 0 while there is one."""
         return 0.0 if self._lost_at is None else asyncio.get_running_loop().time() - self._lost_at
@@ -135,7 +140,7 @@ class Replica:
             )
             told = await self._next(link)
             if not isinstance(told.message, Welcome):
-                raise UnavailableError(f"{address} sent {type(told.message).__name__} in place of a welcome")
+                raise UnavailableError(f"{address} sent {type(told.message).__name__}, not a welcome")
             start = await self._in_thread(self._disk.follow, told.message, told.end)
             # An acknowledgement of an earlier stream may cover bytes that are cut now.
             self.applied = Applied(self._disk.acknowledged, self._disk.member.confirm)

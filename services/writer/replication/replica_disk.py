@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import orjson
@@ -36,14 +36,20 @@ class Applied(NamedTuple):
 class ReplicaDisk:
     """The log, the small files, and the published offsets of a replica.
 
-    truncated_bytes: uncommitted bytes that were cut, by all objects of this process
-
     store: an open store, whose journal this object replaces. member: its log's end and epochs, as they are on the disk.
+    on_cut: called with the number of uncommitted bytes that were cut.
     """
 
-    truncated_bytes = 0
-
-    def __init__(self, store: OpenStore, files: MemberFiles, member: Member, known: KnownState) -> None:
+    def __init__(
+        self,
+        store: OpenStore,
+        files: MemberFiles,
+        member: Member,
+        known: KnownState,
+        *,
+        on_cut: Callable[[int], None] = lambda _: None,
+    ) -> None:
+        self._on_cut = on_cut
         self.member = member
         self._store = store
         self._files = files
@@ -71,7 +77,7 @@ class ReplicaDisk:
             self._files.promise(welcome.epoch)
         self._save_epochs()
         if point < before:
-            ReplicaDisk.truncated_bytes += before - point
+            self._on_cut(before - point)
             log.warning("uncommitted_tail_cut", start=point, bytes=before - point, epoch=welcome.epoch)
             self._forget_snapshot()
         self._log.cut(point)

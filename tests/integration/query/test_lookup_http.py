@@ -188,6 +188,8 @@ def test_status_has_the_group_of_a_member(built: BuiltStore, client: httpx.Clien
     MemberFiles(folder, DiskStorage()).save_state(
         GroupState(7, 3, "a.0", frozenset({"a.0"}), frozenset({"b.1"}), 2, "g")
     )
+    time.sleep(0.3)  # TIDEMARK_QUERY_RECHECK_MS
+    get(client, "/v1/watermark")
     shown = get(client, "/v1/status")["replication"]
     assert (shown["role"], shown["epoch"], shown["writer"]) == ("replica", 3, "a")
     assert (shown["in_sync"], shown["eligible"], shown["min_in_sync"]) == (["a"], ["b"], 2)

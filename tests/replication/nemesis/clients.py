@@ -1,11 +1,12 @@
-"""Four kinds of clients of a group. Each writes what it did into a history."""
+"""Four kinds of clients of a group. Each notes its sends and reads in a history."""
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from tests.replication.nemesis.history import History, Outcome, Place, Read, Sent
 from tidemark.client import Message, Producer, Query, SendResult, SendStatus
@@ -144,8 +145,9 @@ class Reader:
         return Read(self._member, " ".join(message["keys"]), place)  # type: ignore[index]
 
 
-def clients(writers: str, urls: dict[str, str], history: History) -> tuple[list[Client], list[Producer]]:
-    """Start the clients of a group. urls: of the members' query services."""
+@contextlib.contextmanager
+def clients(writers: str, urls: dict[str, str], history: History) -> Iterator[None]:
+    """Let the clients of a group work. urls: of the members' query services."""
     producers = [Producer(writers, timeout_s=_TIMEOUT_S, wire=wire) for wire in ("remoting", "grpc")]
     senders = [Sender(f"c{number}", producers[number % 2], history) for number in range(6)]
     steps = [
@@ -157,4 +159,11 @@ def clients(writers: str, urls: dict[str, str], history: History) -> tuple[list[
         senders[5].compared,
     ]
     readers = [Reader(name, url, history) for name, url in urls.items()]
-    return [*map(Client, steps), *(Client(reader.step, reader.close) for reader in readers)], producers
+    working = [*map(Client, steps), *(Client(reader.step, reader.close) for reader in readers)]
+    try:
+        yield
+    finally:
+        for client in working:
+            client.stop()
+        for producer in producers:
+            producer.close()

@@ -1,4 +1,4 @@
-"""History: what clients have sent and read, and whether a log can be its outcome. It knows nothing of the system."""
+"""History: the messages that clients have sent and read, and a check of a log against them, of its own code."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Place = tuple[str, int, int]  # topic, queue id, queue offset
 
 
 class Outcome(enum.Enum):
-    """What a client knows of a message that it has sent."""
+    """The outcome of a message, as its sender knows it."""
 
     ACKNOWLEDGED = "acknowledged"
     REFUSED = "refused"  # certainly not stored

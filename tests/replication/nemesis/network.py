@@ -12,7 +12,7 @@ _PIECE_BYTES = 1 << 16
 
 
 class Link:
-    """The connections from one place to another. A cut holds what is sent; after it everything arrives, but late."""
+    """The connections from one place to another. A cut holds the bytes; after it they all arrive, but late."""
 
     def __init__(self, host: str, port: int) -> None:
         self.port = 0
@@ -54,7 +54,7 @@ class Link:
             target_writer.transport.abort()
 
     def cut(self, *, there: bool, back: bool) -> None:
-        """Hold what is sent from now on in these directions."""
+        """Hold the bytes of these directions from now on."""
         for gate, is_cut in ((self._there, there), (self._back, back)):
             gate.clear() if is_cut else gate.set()
 

@@ -26,9 +26,8 @@ GOOD = history(
 )
 
 
-@pytest.mark.parametrize("stored", [[("a", A), ("b", B), ("o", C)]])
-def test_a_right_history_has_no_findings(stored: list[tuple[str, Place]]) -> None:
-    assert findings(GOOD, stored) == []
+def test_a_right_history_has_no_findings() -> None:
+    assert findings(GOOD, [("a", A), ("b", B), ("o", C)]) == []
     assert findings(history(Sent("o", 0, 1, OPEN)), []) == []
 
 

@@ -70,7 +70,7 @@ class Fetcher:
         self._pulls: set[_Pull] = set()
         self._failures = 0
         self._not_before = 0.0
-        self.is_patient = self._connections.count > 1  # a group goes on after the loss of a member
+        self.is_patient = self._connections.count > 1  # another member of a group may answer
         self.unreachable: tuple[float, UnavailableError] | None = None
         self._bell = Bell()
 

@@ -5,35 +5,24 @@ For large answers they are several times as fast as httpx, which reads in small 
 
 from __future__ import annotations
 
-import contextlib
-import select
-import socket
 import time
-from collections import deque
 from collections.abc import Mapping
 from typing import NamedTuple, NoReturn
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlencode
 
-from tidemark.client.errors.address_faults import members_of, speaks_grpc
+from tidemark.client.errors.address_faults import members_of
 from tidemark.client.own_process import OwnProcess
-from tidemark.client.rest.http_connection import HttpConnection, HttpFaultError, HttpResponse
+from tidemark.client.rest.http_connection import HttpFaultError, HttpResponse
+from tidemark.client.rest.query_service import QueryService
 from tidemark.client.tracing.spans import current_carrier
-from tidemark.errors import QueryUnreachableError, TlsFailedError
 from tidemark.tls.credentials import Credentials
-from tidemark.tls.fault import fault_of, look
 
 Parameters = Mapping[str, object]
 _MOST_KEPT = 16
 _NOT_LEADER = 421
 _ELECTION_S = 15.0  # longest wait for a group that has no writer
 _ELECTION_PAUSE_S = 0.2
-_LONGEST_IDLE_S = 3.0  # less than the 5 s after which the service closes idle connections
 _CLOSED_AS_IDLE = (ConnectionResetError, BrokenPipeError, ConnectionAbortedError)
-
-
-class _Idle(NamedTuple):
-    connection: HttpConnection
-    since: float  # time.monotonic()
 
 
 class Answer(NamedTuple):
@@ -47,88 +36,6 @@ class Answer(NamedTuple):
     def is_error(self) -> bool:
         """Return True for a status of 400 or higher."""
         return self.status >= 400
-
-
-class _Service:
-    """One query service, with its idle connections. Thread-safe.
-
-    raises ValueError for *url*, TlsFilesError for unusable files
-    """
-
-    def __init__(self, url: str, *, timeout_s: float, kept: int, credentials: Credentials) -> None:
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ValueError(
-                f"the query service's address {url!r} is not an http or https address: write http://host:port, as in "
-                "http://127.0.0.1:8080 (TIDEMARK_QUERY_URL)"
-            )
-        self.url = url
-        self.prefix = parts.path.rstrip("/")
-        self._timeout_s = timeout_s
-        self._credentials = credentials
-        self._context = credentials.context() if parts.scheme == "https" else None
-        self._has_answered = False
-        self._host, self._port = parts.hostname, parts.port
-        self._kept = kept
-        self._idle: deque[_Idle] = deque(maxlen=kept)
-
-    def take(self, *, is_repeatable: bool) -> tuple[HttpConnection, bool]:
-        """Return an idle connection that its server has not closed, or a new one, and whether it was used before.
-
-        A request that must not be sent twice gets no connection that its server may be about to close as idle.
-        """
-        with contextlib.suppress(IndexError):
-            while True:
-                idle = self._idle.pop()
-                is_old = not is_repeatable and time.monotonic() - idle.since > _LONGEST_IDLE_S
-                sock = idle.connection.sock
-                if sock is not None and not is_old and not _has_something_to_read(sock):
-                    return idle.connection, True
-                idle.connection.close()
-        return self.new(), False
-
-    def new(self) -> HttpConnection:
-        """Return a new connection."""
-        return HttpConnection(self._host, self._port, timeout_s=self._timeout_s, context=self._context)
-
-    def give_back(self, connection: HttpConnection) -> None:
-        """Keep *connection*, whose last answer was read to its end."""
-        self._has_answered = True
-        if len(self._idle) < self._kept:
-            self._idle.append(_Idle(connection, time.monotonic()))
-        else:
-            connection.close()
-
-    def failure(self, error: OSError | HttpFaultError) -> QueryUnreachableError | TlsFailedError:
-        """Return the exception to raise for *error*. If the service never answered, first look for a TLS fault."""
-        fault = fault_of(error)
-        if fault is None and not self._has_answered and not isinstance(error, ConnectionRefusedError | TimeoutError):
-            is_tls = self._context is not None
-            port = self._port or (443 if is_tls else 80)
-            fault = look(self._host, port, credentials=self._credentials, is_tls=is_tls)
-        if fault is None and self._is_writer(error):
-            text = (
-                f"{self.url} was not reached: it speaks gRPC, so it is a writer's port; the query service has its own "
-                "http address, as in http://127.0.0.1:8080 (TIDEMARK_QUERY_URL)"
-            )
-            return QueryUnreachableError(text, url=self.url)
-        if fault is None:
-            text = f"{self.url} does not answer: {error or type(error).__name__}"
-            return QueryUnreachableError(text, url=self.url)
-        hint = "" if self._context is not None else ": write https://"
-        return TlsFailedError(f"{self.url} was not reached: {fault}{hint}", address=self.url)
-
-    def _is_writer(self, error: OSError | HttpFaultError) -> bool:
-        """Return True if a service that never answered HTTP/1 speaks gRPC."""
-        if self._has_answered or not isinstance(error, HttpFaultError | ConnectionResetError):
-            return False
-        return speaks_grpc(self._host, self._port or 80)
-
-    def close(self) -> None:
-        """Close the idle connections."""
-        with contextlib.suppress(IndexError):
-            while True:
-                self._idle.pop().connection.close()
 
 
 class Connections:
@@ -149,7 +56,7 @@ class Connections:
         self.url = url
         self._credentials = credentials or Credentials.from_environment()
         self._services = [
-            _Service(one, timeout_s=timeout_s, kept=kept, credentials=self._credentials) for one in members_of(url)
+            QueryService(one, timeout_s=timeout_s, kept=kept, credentials=self._credentials) for one in members_of(url)
         ]
         self.service = self._services[0]
         self._process = OwnProcess("connection to a query service")
@@ -193,7 +100,7 @@ class Connections:
         """The number of services."""
         return len(self._services)
 
-    def leave(self, service: _Service) -> None:
+    def leave(self, service: QueryService) -> None:
         """Use the next service, unless *service* was left before."""
         if self.service is service:
             self.service = self._services[(self._services.index(service) + 1) % len(self._services)]
@@ -264,9 +171,7 @@ class SentRequest:
             except (OSError, HttpFaultError) as error:
                 self._go_elsewhere(error)
             else:
-                if response.status == _NOT_LEADER and self._may_ask_again():
-                    self._ask_next()
-                else:
+                if response.status != _NOT_LEADER or not self._asks_another():
                     self._response = response
         return self._response
 
@@ -290,14 +195,17 @@ class SentRequest:
             self._fail(error)
         self._ask_next()
 
-    def _may_ask_again(self) -> bool:
-        """Return True if a refusal of a replica need not be the answer; wait if the group is electing its writer."""
-        if self._services_left:
-            return True
-        if self._connections.count == 1 or time.monotonic() > self._began + _ELECTION_S:
-            return False
-        time.sleep(_ELECTION_PAUSE_S)
-        self._services_left = self._connections.count
+    def _asks_another(self) -> bool:
+        """Ask the next service, because a replica has refused. Return False if the refusal is the answer.
+
+        While the group has no writer, it is asked again after a pause.
+        """
+        if not self._services_left:
+            if self._connections.count == 1 or time.monotonic() > self._began + _ELECTION_S:
+                return False
+            time.sleep(_ELECTION_PAUSE_S)
+            self._services_left = self._connections.count
+        self._ask_next()
         return True
 
     def _ask_next(self) -> None:
@@ -327,10 +235,3 @@ class SentRequest:
     def close(self) -> None:
         """Discard the answer."""
         self._connection.close()
-
-
-def _has_something_to_read(sock: socket.socket) -> bool:
-    """Return True if an idle connection is unusable: its server has closed it or has sent unexpected data."""
-    poll = select.poll()
-    poll.register(sock, select.POLLIN)
-    return bool(poll.poll(0))

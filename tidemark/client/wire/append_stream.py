@@ -43,6 +43,7 @@ class WriterStream(BatchStream):
         super().__init__(address, timeout_s=timeout_s, limits=limits, explain=explain, is_group=members.is_group)
         self._on_offer = on_offer
         self._members = members
+        self._channel = members.channel
         self._timers = threading.Condition(self._lock)  # an event is earlier than the watcher's wait
         self._watch_until = float("inf")
         self._stream_number = 0
@@ -107,19 +108,20 @@ class WriterStream(BatchStream):
     def _connect(self) -> bool:
         """Return True if the writer answers. Checked first, so that a batch counts as sent only if it may arrive."""
         try:
-            info = self._members.find(CONNECT_SLICE_S)
+            writer = self._members.find(CONNECT_SLICE_S)
         except StoreError as error:
             self._not_found(error)
             return False
-        if info is not None:
-            self._on_offer(info.remoting_address)
+        self.member, self._channel = writer.address, writer.channel
+        if writer.remoting_address is not None:
+            self._on_offer(writer.remoting_address)
         self.is_down = False
         self.has_connected = True
         return True
 
     def _open(self, frames: Iterator[bytes]) -> Any:
         """Open a stream as the stub does, but for requests that are already bytes."""
-        append: grpc.StreamStreamMultiCallable[bytes, Any] = self._members.channel.stream_stream(
+        append: grpc.StreamStreamMultiCallable[bytes, Any] = self._channel.stream_stream(
             _APPEND_STREAM, response_deserializer=commit_log_pb2.AppendStreamResponse.FromString
         )
         return append(frames)

@@ -17,12 +17,20 @@ from tidemark.client.errors.grpc_errors import error_of_status, is_definite, is_
 from tidemark.client.send_result import SendResult
 from tidemark.client.wire.answer_reader import AnswerReader
 from tidemark.client.wire.pending_batches import Pending, PendingBatches, PendingLimits, Repeat
-from tidemark.errors import InFlightLimitError, NotLeaderError, StoreClosedError, StoreError, WriterUnreachableError
+from tidemark.errors import (
+    DeadlineExceededError,
+    InFlightLimitError,
+    NotLeaderError,
+    StoreClosedError,
+    StoreError,
+    WriterUnreachableError,
+)
 from tidemark.v1 import commit_log_pb2
 
 BROKEN_PAUSE_S = 0.05
 CONNECT_SLICE_S = 0.5
 _LOOK_EVERY_S = 5.0
+_UNREACHED = (DeadlineExceededError, WriterUnreachableError)
 _FIRST_DELAY_S, _GREATEST_DELAY_S = 0.02, 1.0
 _Outcome = Callable[[], None]  # completes one future
 
@@ -47,6 +55,7 @@ class BatchStream(ABC):
         self._explain = explain
         self._is_group = is_group
         self._is_refused_by_replica = False
+        self.member = ""  # address of the member with the connection; "" before the first one
         self.has_connected = False  # a writer has answered at this address
         self._explain_at = 0.0  # time.monotonic() of the next check of a silent writer
         self._address = address
@@ -186,7 +195,10 @@ class BatchStream(ABC):
         if self._explain is None or now < self._explain_at:
             return
         self._explain_at = now + _LOOK_EVERY_S
-        error, is_final = self._explain()
+        self._note_cause(*self._explain())
+
+    def _note_cause(self, error: StoreError, is_final: bool) -> None:
+        """Record *error* as the reason for the wait; fail all waiting batches if it is final."""
         with self._lock:
             failed = self._pending.explain(error, remove=is_final)
             self._completing += len(failed)
@@ -195,11 +207,10 @@ class BatchStream(ABC):
     def _not_found(self, error: StoreError) -> None:
         """Handle that no writer was found, for *error*."""
         self._give_back(error)
-        if isinstance(error, NotLeaderError):
-            with self._lock:
-                self._pending.explain(error, remove=False)
-        else:
+        if isinstance(error, _UNREACHED):
             self._look_for_a_cause()
+        else:
+            self._note_cause(error, not isinstance(error, NotLeaderError))
 
     def _give_back(self, reason: StoreError) -> None:
         """Fail the batches that may go to another writer, because this one does not answer."""

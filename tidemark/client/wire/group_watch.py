@@ -30,12 +30,11 @@ class GroupWatch:
             stream = self._stream()
             if stream.waiting_s() < SILENCE_S:
                 continue
-            connected = self._members.address
             try:
-                self._members.find(SILENCE_S)
-            except StoreError:  # nobody writes now
+                writer = self._members.find(SILENCE_S)
+            except (StoreError, ValueError):  # no member writes now; or the connections were closed meanwhile
                 continue
-            if self._members.address != connected:
+            if writer.address != stream.member:
                 stream.leave_member()
 
     def close(self) -> None:

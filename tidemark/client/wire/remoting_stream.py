@@ -27,7 +27,7 @@ from tidemark.client.wire.frame_socket import FrameSocket
 from tidemark.client.wire.loop_reader import LoopFuture, LoopReader
 from tidemark.client.wire.pending_batches import FRAME_BYTES, Pending, PendingLimits
 from tidemark.client.wire.store_members import StoreMembers
-from tidemark.errors import FrameIllegalError, NotLeaderError, StoreError, WriterUnreachableError
+from tidemark.errors import FrameIllegalError, StoreError, TlsFilesError, WriterUnreachableError
 from tidemark.remoting.codes import ResponseCode, TidemarkCode
 from tidemark.remoting.frame import Frame
 from tidemark.remoting.prepared_head import RequestHead, success_body
@@ -401,27 +401,30 @@ class RemotingStream(BatchStream):
             connection = FrameSocket.connect(
                 self._remoting_address, self._credentials, is_tls=self._is_tls, timeout_s=CONNECT_SLICE_S
             )
-        except (OSError, StoreError) as error:
-            if not isinstance(error, NotLeaderError):
-                error = WriterUnreachableError(f"{self._remoting_address}: {error}")
-            self._not_found(error)
-            self._pass_time(time.monotonic())
-            time.sleep(BROKEN_PAUSE_S)
-            return False
+        except (OSError, TlsFilesError) as error:
+            return self._failed_to_connect(WriterUnreachableError(f"{self._remoting_address}: {error}"))
+        except StoreError as error:
+            return self._failed_to_connect(error)
         self.is_down, self.has_connected = False, True
         self._heard_at = float("-inf")
         with self._lock:
             self._socket = connection
         return True
 
+    def _failed_to_connect(self, error: StoreError) -> bool:
+        """Handle *error*, and return False."""
+        self._not_found(error)
+        self._pass_time(time.monotonic())
+        time.sleep(BROKEN_PAUSE_S)
+        return False
+
     def _find_writer(self) -> None:
         """Find the address of the group's present writer. Raises StoreError."""
         if self._members is not None:
-            info = self._members.find(CONNECT_SLICE_S)
-            assert info is not None
-            if not info.remoting_address:
-                raise WriterUnreachableError("it offers no remoting frames, unlike the earlier writer")
-            self._remoting_address = info.remoting_address
+            writer = self._members.find(CONNECT_SLICE_S)
+            if not writer.remoting_address:
+                raise WriterUnreachableError(f"{writer.address} offers no remoting frames, unlike the earlier writer")
+            self.member, self._remoting_address = writer.address, writer.remoting_address
 
     def leave_member(self) -> None:
         connection = self._socket

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import grpc
 
@@ -17,15 +17,28 @@ from tidemark.client.errors.grpc_errors import error_of_rpc, is_answer
 from tidemark.client.errors.tls_faults import with_cause
 from tidemark.client.wire.channel import open_channel
 from tidemark.client.wire.unary_call import call_writer
-from tidemark.errors import NotLeaderError, StoreError, WriterUnreachableError
+from tidemark.errors import DeadlineExceededError, NotLeaderError, StoreError, WriterUnreachableError
 from tidemark.tls.credentials import Credentials
-from tidemark.v1.commit_log_pb2 import GetLogInfoRequest, GetLogInfoResponse
+from tidemark.v1.commit_log_pb2 import GetLogInfoRequest
 from tidemark.v1.commit_log_pb2_grpc import CommitLogServiceStub
 
 _SLICE_S = 1.0  # for the answers of all members
 _PAUSE_S = 0.05  # between two searches
+_NOT_NOW = (NotLeaderError, WriterUnreachableError, DeadlineExceededError)
 MethodOf = Callable[[grpc.Channel], Any]
 """Returns a method of a stub on a channel."""
+
+
+class Writer(NamedTuple):
+    """The member that writes.
+
+    remoting_address: where it offers remoting frames, "" for nowhere; None: it has answered with an error, which the
+    next call will meet, too
+    """
+
+    address: str
+    channel: grpc.Channel
+    remoting_address: str | None
 
 
 class StoreMembers:
@@ -44,31 +57,34 @@ class StoreMembers:
         self._channels = {one: open_channel(one, self._credentials, is_member=self.is_group) for one in self.all}
         self._callers: ThreadPoolExecutor | None = None
         self._making = threading.Lock()
+        self._closing = threading.Event()
 
     @property
     def channel(self) -> grpc.Channel:
         """The channel to the member that writes."""
         return self._channels[self.address]
 
-    def find(self, timeout_s: float) -> GetLogInfoResponse | None:
-        """Ask which member writes, and use its channel from now on. Return its answer.
+    def find(self, timeout_s: float) -> Writer:
+        """Return the member that writes, after asking all of them.
 
-        None: a server has answered with an error that the next call will meet, too.
-        Raises NotLeaderError if no member writes, WriterUnreachableError or DeadlineExceededError if none answers.
+        Raises:
+            NotLeaderError: no member writes.
+            WriterUnreachableError, DeadlineExceededError: no member answers.
+            StoreError: another refusal of a member, which a further try would meet, too.
         """
         return self._find_member(timeout_s) if self.is_group else self._ask_the_only_one(timeout_s)
 
-    def _ask_the_only_one(self, timeout_s: float) -> GetLogInfoResponse | None:
+    def _ask_the_only_one(self, timeout_s: float) -> Writer:
         ask = CommitLogServiceStub(self.channel).GetLogInfo
         try:
-            answer: GetLogInfoResponse = ask(GetLogInfoRequest(), timeout=timeout_s, wait_for_ready=True)
+            offer: str | None = ask(GetLogInfoRequest(), timeout=timeout_s, wait_for_ready=True).remoting_address
         except grpc.RpcError as failure:
-            if is_answer(failure):
-                return None
-            raise error_of_rpc(failure) from failure
-        return answer
+            if not is_answer(failure):
+                raise error_of_rpc(failure) from failure
+            offer = None
+        return Writer(self.address, self.channel, offer)
 
-    def _find_member(self, timeout_s: float) -> GetLogInfoResponse:
+    def _find_member(self, timeout_s: float) -> Writer:
         """Ask all at once, because one that hangs must not delay the others."""
         answers: queue.SimpleQueue[tuple[str, Any]] = queue.SimpleQueue()
         calls = []
@@ -83,32 +99,37 @@ class StoreMembers:
                 failure = done.exception()
                 if failure is None:
                     self.address = address
-                    return done.result()  # type: ignore[no-any-return]
+                    return Writer(address, self.channel, done.result().remoting_address)
                 errors.append(error_of_rpc(failure))
         finally:
             for call in calls:
                 call.cancel()
-        raise next((error for error in errors if not isinstance(error, WriterUnreachableError)), errors[0])
+        raise min(errors, key=lambda error: (isinstance(error, _NOT_NOW), not isinstance(error, NotLeaderError)))
 
     def call(self, method_of: MethodOf, request: Any, *, timeout_s: float) -> Any:
-        """Return the writer's answer to *request*. Raises as `call_writer`; NotLeaderError if no member writes."""
+        """Return the writer's answer to *request*. Raises as `call_writer`, also if no member writes in time.
+
+        A group is asked again if the member that was found refuses as a replica.
+        """
         if not self.is_group:
             return call_writer(method_of(self.channel), request, self.address, self._credentials, timeout_s=timeout_s)
         deadline = time.monotonic() + timeout_s
         while True:
             try:
-                self.find(min(_SLICE_S, timeout_s))
-                return method_of(self.channel)(request, timeout=max(0.001, deadline - time.monotonic()))
-            except grpc.RpcError as failure:
-                error = error_of_rpc(failure)
-                if not isinstance(error, NotLeaderError) or time.monotonic() > deadline:
-                    raise error from failure
-            except (NotLeaderError, WriterUnreachableError) as error:
-                if time.monotonic() > deadline:
-                    raise WriterUnreachableError(
-                        f"no member of {', '.join(self.all)} was the writer within {timeout_s:g} s: {error.message}"
-                    ) from error
-            time.sleep(_PAUSE_S)
+                channel = self.find(min(_SLICE_S, timeout_s)).channel
+            except _NOT_NOW as error:
+                reason: StoreError = error
+            else:
+                try:
+                    return method_of(channel)(request, timeout=max(0.001, deadline - time.monotonic()))
+                except grpc.RpcError as failure:
+                    reason = error_of_rpc(failure)
+                    if not isinstance(reason, NotLeaderError):
+                        raise reason from failure
+            if time.monotonic() > deadline or self._closing.wait(_PAUSE_S):
+                raise WriterUnreachableError(
+                    f"no member of {', '.join(self.all)} was the writer within {timeout_s:g} s: {reason.message}"
+                ) from reason
 
     def begin(self, method_of: MethodOf, request: Any, *, timeout_s: float) -> Any:
         """Return the future of the writer's answer to *request*, gRPC's or one of the same methods."""
@@ -130,6 +151,7 @@ class StoreMembers:
 
     def close(self) -> None:
         """Close the connections."""
+        self._closing.set()
         if self._callers is not None:
             self._callers.shutdown(wait=False, cancel_futures=True)
         for channel in self._channels.values():

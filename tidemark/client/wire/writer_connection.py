@@ -53,6 +53,7 @@ class WriterLink:
         self.address = address
         self._limits = limits
         self._choosing = threading.Lock()
+        self._offered_by = ""  # the member that has made the offer
         self._offer = ""  # host:port of the writer's remoting frames; empty: none, or not known yet
         self._choose_at = 0.0 if wire == "remoting" else float("inf")  # time.monotonic() of the next try to switch
         self._credentials = credentials
@@ -80,6 +81,7 @@ class WriterLink:
 
     def offer(self, remoting_address: str) -> None:
         """Note the address that the writer offers for remoting frames: host:port, or empty for none."""
+        self._offered_by = self._members.address
         self._offer = remoting_address if may_use(remoting_address, self._members.address) else ""
 
     def chosen_stream(self) -> BatchStream:
@@ -119,7 +121,7 @@ class WriterLink:
             members=self._members if self._members.is_group else None,
             connection=connection,
         )
-        self.stream.has_connected = True
+        self.stream.has_connected, self.stream.member = True, self._offered_by
         before.close(time.monotonic())
 
     def _connect(self, remoting_address: str) -> FrameSocket | None:

@@ -89,7 +89,10 @@ class EtcdGateway:
             except _RefusedError as error:
                 if error.code != _UNAUTHENTICATED:
                     raise
-        password = self._login.password_file.read_text().partition("\n")[0]
+        try:
+            password = self._login.password_file.read_text().partition("\n")[0]
+        except (OSError, UnicodeDecodeError) as error:
+            raise GroupStoreUnavailableError(f"etcd's password cannot be read: {error}", url=url) from error
         credentials = {"name": self._login.user, "password": password}
         self._token = str(self._post(url, "/v3/auth/authenticate", credentials, None)["token"])
         return self._post(url, path, request, self._token)

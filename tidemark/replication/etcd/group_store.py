@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from tidemark.errors import StaleEpochError
+from tidemark.errors import GroupStoreUnavailableError, StaleEpochError
 from tidemark.replication.etcd.gateway import EtcdGateway, decoded, encoded
 from tidemark.replication.group_state import GroupState
 from tidemark.replication.known_state import KnownState
@@ -27,10 +27,10 @@ _Json = Mapping[str, Any]
 
 
 class Seen(NamedTuple):
-    """What etcd has at one moment.
+    """State and lease at one moment.
 
     state       None before the first election
-    holder      identity of the member that holds the writer's lease; None if nobody does
+    holder      identity of the member that holds the writer's lease; None if no member does
     asked_epoch epoch whose writer is asked to give up its role; 0 for none
     """
 
@@ -92,9 +92,9 @@ class EtcdGroupStore:
         self._gateway = gateway
         self._known = known
         self._ttl_s = ttl_ms / 1000
-        folder = f"/tidemark/{group}"
+        self._folder = f"/tidemark/{group}"
         self._state, self._writer, self._yield = (
-            encoded(f"{folder}/{name}".encode()) for name in ("state", "writer", "yield")
+            encoded(f"{self._folder}/{name}".encode()) for name in ("state", "writer", "yield")
         )
 
     def look(self) -> Seen:
@@ -102,11 +102,17 @@ class EtcdGroupStore:
         keys = (self._state, self._writer, self._yield)
         answer = self._gateway.call("/v3/kv/txn", {"success": [_range(key) for key in keys]})
         state, writer, asked = (_found(answer, number) for number in range(len(keys)))
-        return Seen(
-            self._learned(state),
-            None if writer is None else decoded(writer["value"]).decode(),
-            0 if asked is None else int(decoded(asked["value"])),
-        )
+        try:
+            return Seen(
+                self._learned(state),
+                None if writer is None else decoded(writer["value"]).decode(),
+                0 if asked is None else int(decoded(asked["value"])),
+            )
+        except (ValueError, KeyError, TypeError) as error:
+            raise GroupStoreUnavailableError(
+                f"a key below {self._folder} in etcd has a value that is not Tidemark's ({error}): give the group "
+                "another name (TIDEMARK_GROUP), or delete the keys"
+            ) from error
 
     def read(self) -> GroupState | None:
         """Return the present state; None before the first election."""
@@ -129,7 +135,7 @@ class EtcdGroupStore:
     def elect(self, state: GroupState, *, holder: str | None) -> tuple[GroupState, WriterLease] | None:
         """Store *state*, which names its writer, and give the lease to it; None if another member was faster.
 
-        holder: of the lease, as it was seen: nobody, or an earlier life of this member.
+        holder: of the lease, as it was seen: None, or this member in an earlier life.
         """
         assert state.writer is not None
         sent_s = boot_time_s()

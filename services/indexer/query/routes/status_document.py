@@ -13,7 +13,7 @@ from tidemark.read.log.log_times import Growth, first_invisible_time, growth
 from tidemark.read.watermark import Watermark
 from tidemark.replication.known_state import read_known_state
 from tidemark.replication.member_names import name_of
-from tidemark.replication.member_role import ALONE, MemberRole
+from tidemark.replication.member_role import ALONE
 from tidemark.store.flushed import commits_ahead
 from tidemark.store.lock import lock_holder
 from tidemark.version import program_version
@@ -96,8 +96,7 @@ def _writer(state: ServiceState) -> dict[str, Any]:
 
 def _replication(state: ServiceState) -> dict[str, Any] | None:
     """Return what this member knows of its group; None for a store of its own."""
-    folder = state.store.paths.replication
-    known, epoch = read_known_state(folder), MemberRole(folder).written_epoch()
+    known, epoch = read_known_state(state.store.paths.replication), state.store.watermarks.role.written_epoch()
     if known is None or epoch == ALONE:
         return None
     return {

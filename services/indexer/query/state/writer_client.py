@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tidemark.client.errors.address_faults import members_of
 from tidemark.client.tracing.spans import current_carrier
-from tidemark.errors import NotLeaderError, TlsFailedError, WriterUnreachableError
+from tidemark.errors import DeadlineExceededError, NotLeaderError, TlsFailedError, WriterUnreachableError
 from tidemark.format.message_id import encode_offset_message_id
 from tidemark.format.properties import TRACEPARENT, TRACESTATE
 from tidemark.store.originals.topics import TopicConfig
@@ -90,7 +91,7 @@ class WriterForward:
             origin_message_id=origin_message_id,
             keep_unique_key=keep_unique_key,
         )
-        answer = await self._call(CommitLogServiceStub, "SendBack", request, authorization)
+        answer = await self._call(CommitLogServiceStub, "SendBack", request, authorization, is_repeatable=False)
         stored = _answer(answer.appended)
         return {
             "topic": answer.topic,
@@ -121,10 +122,13 @@ class WriterForward:
         )
         return answer.created, config
 
-    async def _call(self, stub: Any, method: str, request: Any, authorization: str | None) -> Any:
+    async def _call(
+        self, stub: Any, method: str, request: Any, authorization: str | None, *, is_repeatable: bool = True
+    ) -> Any:
         """Return the writer's answer to *request*.
 
         Args:
+            is_repeatable: a repeat has no second effect, so that another member may be asked without an answer.
             authorization: the caller's header, which the writer checks; None: the service sends its own token.
 
         Raises:
@@ -134,18 +138,21 @@ class WriterForward:
         """
         if not self._members:
             raise WriterUnreachableError("no writer is configured: set TIDEMARK_WRITER_ADDRESS")
+        is_group = len(self._members) > 1
         deadline = time.monotonic() + self._timeout_s
-        while True:
-            for _ in self._members:
-                left_s = max(0.001, deadline - time.monotonic())
-                timeout_s = left_s if len(self._members) == 1 else min(left_s, _MEMBER_S)
-                try:
-                    return await self._call_member(stub, method, request, authorization, timeout_s)
-                except (NotLeaderError, WriterUnreachableError):
-                    if len(self._members) == 1 or time.monotonic() > deadline:
-                        raise
+        for tries in itertools.count(1):
+            left_s = max(0.001, deadline - time.monotonic())
+            timeout_s = min(left_s, _MEMBER_S) if is_group else left_s
+            try:
+                return await self._call_member(stub, method, request, authorization, timeout_s)
+            except (NotLeaderError, WriterUnreachableError, DeadlineExceededError) as error:
                 self._writing = (self._writing + 1) % len(self._members)
-            await asyncio.sleep(_PAUSE_S)
+                may_repeat = is_repeatable or isinstance(error, NotLeaderError)
+                if not is_group or not may_repeat or time.monotonic() > deadline:
+                    raise
+            if tries % len(self._members) == 0:
+                await asyncio.sleep(_PAUSE_S)
+        raise AssertionError
 
     async def _call_member(
         self, stub: Any, method: str, request: Any, authorization: str | None, timeout_s: float

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 
 import pytest
 
@@ -68,9 +67,8 @@ def test_a_group_without_a_writer_is_asked_until_it_has_one() -> None:
         used.close()
 
 
-@pytest.mark.parametrize("reply", [replica])
-def test_a_single_service_answers_as_it_is(reply: Callable[[str], Reply]) -> None:
-    with fake_query(reply) as only:
+def test_a_single_service_answers_as_it_is() -> None:
+    with fake_query(replica) as only:
         used = connections(only.url)
         assert used.get("/v1/x", {}, "*/*").status == 421
         used.close()

@@ -13,7 +13,7 @@ import pytest
 
 from tests.unit.client.fake_query import Reply, fake_query
 from tidemark.client import Query
-from tidemark.client.rest import connections
+from tidemark.client.rest import query_service
 from tidemark.errors import OffsetTooSmallError, StoreError, UnavailableError
 from tidemark.local.local_stack import free_port
 
@@ -209,7 +209,7 @@ def test_a_post_that_may_have_been_processed_is_not_repeated() -> None:
 
 
 def test_a_post_gets_no_connection_that_has_been_idle_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "_LONGEST_IDLE_S", 0.0)
+    monkeypatch.setattr(query_service, "_LONGEST_IDLE_S", 0.0)
     server = IdleServer()
     with contextlib.closing(server), Query(server.url) as query:
         for _ in range(3):

@@ -64,9 +64,7 @@ def test_the_member_that_writes_is_found_among_dead_ones_and_replicas(
     members: Callable[..., StoreMembers], writer: FakeWriter, replica: str
 ) -> None:
     group = members(nobody(), replica, writer.address)
-    info = group.find(LONG_S)
-    assert info is not None
-    assert group.address == writer.address
+    assert group.find(LONG_S).address == writer.address == group.address
 
 
 def test_a_group_without_a_writer_is_told_from_one_that_is_not_there(

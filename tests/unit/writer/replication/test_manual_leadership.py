@@ -39,6 +39,7 @@ class Answer:
 class Follower:
     log_end: int = 0
     lost_s: float = 0.0
+    promised: int = 0
 
 
 def state(revision: int, in_sync: str, *, writer: str = "a", eligible: str = "", epoch: int = 65_536) -> GroupState:

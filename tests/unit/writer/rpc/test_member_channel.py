@@ -44,7 +44,7 @@ async def with_silent_writer(use: Any) -> None:
 
 
 def test_a_receive_that_is_given_up_ends_a_send_with_an_error() -> None:
-    """gRPC cancels the call then, and raises CancelledError in the task that sends, which nobody has cancelled."""
+    """gRPC cancels the call then, and raises CancelledError in the task that sends, which was not cancelled."""
 
     async def use(link: Any) -> None:
         sending = asyncio.create_task(flood(link))
