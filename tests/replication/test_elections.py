@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import time
+from contextlib import closing
 
 import pytest
 
@@ -14,6 +15,7 @@ from tests.replication.members import until
 from tests.replication.nemesis.faults import LinkedMembers
 from tidemark.client.wire.topic_admin import Topics
 from tidemark.errors import ArgumentIllegalError, NotLeaderError
+from tidemark.replication.etcd.gateway import EtcdGateway, encoded
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
@@ -125,6 +127,25 @@ def test_a_member_that_lacks_messages_is_not_elected_but_may_be_promoted(members
         members.promote(absent)
     members.promote(absent, unclean=True)
     assert members.until_writer() == absent
+
+
+def test_an_etcd_that_was_restored_from_a_copy_is_not_believed(members: LinkedMembers) -> None:
+    """Its epochs were used already, and its members in sync may lack messages by now."""
+    writer = started(members)
+    key, first = encoded(b"/tidemark/tidemark/state"), members.status("a").epoch
+    with closing(EtcdGateway([f"http://127.0.0.1:{members.etcd.ports[0]}"], timeout_s=5)) as gateway:
+        old = gateway.call("/v3/kv/range", {"key": key})["kvs"][0]["value"]
+        members.group("a").hand_over(next(name for name in members.ports if name != writer))
+        successor = members.until_writer(writer)
+        members.acknowledge(successor)
+        members.until_in_sync(successor, 3)
+        members.kill(*members.ports)
+        gateway.call("/v3/kv/put", {"key": key, "value": old})
+    members.start()
+    until(lambda: "group_store_too_old" in members.log("a").read_text(), "the members notice it")
+    assert members.writer() is None
+    assert members.promote("a") > first + 1
+    members.until_in_sync("a", 3)
 
 
 def test_while_the_lease_is_held_no_member_is_promoted(members: LinkedMembers) -> None:

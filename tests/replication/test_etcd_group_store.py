@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +14,7 @@ import pytest
 from tests.etcd import Etcd
 from tests.replication.members import until
 from tidemark.errors import GroupStoreUnavailableError, StaleEpochError
-from tidemark.replication.etcd.gateway import EtcdGateway
+from tidemark.replication.etcd.gateway import EtcdGateway, encoded
 from tidemark.replication.etcd.group_store import EtcdGroupStore, Seen
 from tidemark.replication.group_state import GroupState
 from tidemark.replication.known_state import KnownState
@@ -116,6 +117,14 @@ def test_the_request_to_yield_vanishes(open_store: Open) -> None:
     a.ask_to_yield(7)
     assert a.look().asked_epoch == 7
     until(lambda: a.look().asked_epoch == 0, "it vanishes", 20)
+
+
+def test_a_value_of_another_program_is_named(open_store: Open, etcd: Etcd, request: pytest.FixtureRequest) -> None:
+    key, value = (encoded(data) for data in (f"/tidemark/{request.node.name}/state".encode(), b"{}"))
+    with closing(EtcdGateway([f"http://127.0.0.1:{etcd.ports[0]}"], timeout_s=5)) as gateway:
+        gateway.call("/v3/kv/put", {"key": key, "value": value})
+    with pytest.raises(GroupStoreUnavailableError, match="a value that is not Tidemark's"):
+        open_store().look()
 
 
 def test_one_of_three_members_of_etcd_may_fail_and_two_may_not(open_store: Open, etcd: Etcd) -> None:

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import socket
+import threading
 from collections.abc import Callable, Iterator
 from concurrent import futures
-from typing import Any
+from typing import Any, cast
 
 import grpc
 import pytest
@@ -10,6 +12,8 @@ from grpc_status import rpc_status
 
 from tests.unit.client.fake_writer import FakeWriter, refusal
 from tidemark.client.errors.address_faults import members_of, require_store_address
+from tidemark.client.wire import group_watch, store_members
+from tidemark.client.wire.batch_stream import BatchStream
 from tidemark.client.wire.store_members import StoreMembers
 from tidemark.client.wire.topic_admin import Topics
 from tidemark.errors import ArgumentIllegalError, NotLeaderError, WriterUnreachableError
@@ -85,3 +89,51 @@ def test_calls_wait_for_a_writer(members: Callable[..., StoreMembers], writer: F
         pytest.raises(WriterUnreachableError, match=r"no member of .* was the writer within 0.3 s"),
     ):
         topics.route("orders")
+
+
+def test_a_member_that_hangs_does_not_end_the_wait_for_a_writer(
+    members: Callable[..., StoreMembers], writer: FakeWriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store_members, "_SLICE_S", 0.2)
+    writer.stop()
+    with socket.create_server(("127.0.0.1", 0)) as hanging:
+        later = threading.Timer(0.6, writer.start)
+        later.start()
+        with Topics(
+            timeout_s=LONG_S, members=members(f"127.0.0.1:{hanging.getsockname()[1]}", writer.address)
+        ) as topics:
+            assert topics.route("orders").name == "orders"
+        later.join()
+
+
+class Stream:
+    """A stream with an unanswered batch, connected to *member*."""
+
+    def __init__(self, member: str) -> None:
+        self.member = member
+        self.left = threading.Event()
+
+    def waiting_s(self) -> float:
+        return 60.0
+
+    def leave_member(self) -> None:
+        self.left.set()
+
+
+@pytest.mark.parametrize("is_connected_to_the_writer", [True, False])
+def test_a_stream_to_a_silent_member_is_ended_if_another_one_writes(
+    members: Callable[..., StoreMembers],
+    writer: FakeWriter,
+    replica: str,
+    is_connected_to_the_writer: bool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Another call may have found the new writer before."""
+    monkeypatch.setattr(group_watch, "SILENCE_S", 0.1)
+    group = members(replica, writer.address)
+    assert group.find(LONG_S).address == writer.address
+    stream = Stream(writer.address if is_connected_to_the_writer else replica)
+    watch = group_watch.GroupWatch(group, lambda: cast(BatchStream, stream))
+    watch.start()
+    assert stream.left.wait(0.5 if is_connected_to_the_writer else LONG_S) is not is_connected_to_the_writer
+    watch.close()

@@ -146,6 +146,19 @@ def test_the_member_that_writes_gets_the_calls_of_a_group(writer: Writer) -> Non
     assert (len(replica.requests), len(writer.requests)) == (1, 1)
 
 
+def test_a_message_is_not_sent_back_twice_to_a_group(writer: Writer) -> None:
+    """Without an answer it may be stored, and a repeat would be another message."""
+    message = SentBackMessage("orders", 0, 7, 100, None)
+
+    async def send_back_twice(client: WriterForward) -> Any:
+        with pytest.raises(WriterUnreachableError):
+            await client.send_back("g", message, delay_level=3, max_reconsume_times=None, authorization=None)
+        return await client.send_back("g", message, delay_level=3, max_reconsume_times=None, authorization=None)
+
+    answer = forward(f"127.0.0.1:{free_port()}|{writer.address}", send_back_twice)
+    assert answer["topic"] == "%RETRY%g", "the next call asks the next member"
+
+
 @pytest.mark.parametrize("is_configured", [False, True])
 def test_a_call_without_a_writer_raises_writer_unreachable(writer: Writer, is_configured: bool) -> None:
     writer.stop()
