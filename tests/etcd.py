@@ -12,7 +12,7 @@ from pathlib import Path
 
 import httpx
 
-from tidemark.local.local_stack import free_port
+from tests.fixed_ports import fixed_port
 
 _START_S = 60.0
 
@@ -35,8 +35,8 @@ class Etcd:
 
     def __init__(self, root: Path, count: int = 1) -> None:
         self._root = root
-        self.ports = [free_port() for _ in range(count)]
-        self._peer_ports = [free_port() for _ in range(count)]
+        self.ports = [fixed_port() for _ in range(count)]
+        self._peer_ports = [fixed_port() for _ in range(count)]
         self._processes: dict[int, subprocess.Popen[bytes]] = {}
         root.mkdir(parents=True, exist_ok=True)
         for number in range(count):

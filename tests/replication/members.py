@@ -14,10 +14,10 @@ from pathlib import Path
 
 import httpx
 
+from tests.fixed_ports import fixed_port
 from tidemark.client import Producer
 from tidemark.client.wire.group_admin import GroupMember, GroupStatus, ReplicationGroup
 from tidemark.errors import StoreError
-from tidemark.local.local_stack import free_port
 
 LONG_S = 60.0
 SEGMENT_BYTES = 1 << 18
@@ -48,9 +48,9 @@ class Members:
         with_readers: bool = False,
     ) -> None:
         self.root = root
-        self.ports = {name: free_port() for name in names}
-        self.query_ports = {name: free_port() for name in names}
-        self._remoting_ports = {name: (free_port(), free_port()) for name in names}
+        self.ports = {name: fixed_port() for name in names}
+        self.query_ports = {name: fixed_port() for name in names}
+        self._remoting_ports = {name: (fixed_port(), fixed_port()) for name in names}
         self.environment = dict(environment or {})
         self.program = ["-m", "services.writer"]
         self._with_readers = with_readers
