@@ -113,8 +113,8 @@ def test_3015_and_1155_only_members_are_replicas(make: Make) -> None:
     async def acknowledge(name: str) -> None:
         async with open_stream(members.address("a"), Credentials()) as link:
             await link.send(Hello("", name, f"{name}.{'0' * 32}", 0, 0, 0, SEGMENT_BYTES))
-            await link.send(Acknowledged(1 << 40, 0, 0))
             await link.receive()
+            await link.send(Acknowledged(1 << 40, 0, 0))
             await link.receive()
 
     with socket.create_connection(("127.0.0.1", members.ports["a"])) as stray:

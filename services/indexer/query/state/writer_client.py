@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tidemark.client.errors.address_faults import members_of
 from tidemark.client.tracing.spans import current_carrier
-from tidemark.errors import DeadlineExceededError, NotLeaderError, TlsFailedError, WriterUnreachableError
+from tidemark.errors import (
+    DeadlineExceededError,
+    InSyncReplicasNotEnoughError,
+    NotLeaderError,
+    TlsFailedError,
+    WriterUnreachableError,
+)
 from tidemark.format.message_id import encode_offset_message_id
 from tidemark.format.properties import TRACEPARENT, TRACESTATE
 from tidemark.store.originals.topics import TopicConfig
@@ -25,7 +31,8 @@ _STATUSES = {1: "PUT_OK", 2: "FLUSH_DISK_TIMEOUT", 3: "FLUSH_SLAVE_TIMEOUT", 4: 
 _COMMITTED = (1, 4)
 _RECEIVE_LIMIT_BYTES = 64 << 20
 _MEMBER_S = 4.0  # for the answer of one member of a group; above the writer's replica_timeout_ms
-_PAUSE_S = 0.1  # after a round in which no member wrote
+_PAUSE_S = 0.1  # after a round in which no member wrote, and for a new writer's replicas
+_REFUSED_FOR_NOW = (NotLeaderError, InSyncReplicasNotEnoughError)  # nothing was stored
 
 
 class SentBackMessage(NamedTuple):
@@ -125,7 +132,7 @@ class WriterForward:
     async def _call(
         self, stub: Any, method: str, request: Any, authorization: str | None, *, is_repeatable: bool = True
     ) -> Any:
-        """Return the writer's answer to *request*.
+        """Return the writer's answer to *request*. A group is asked until a writer with enough replicas answers.
 
         Args:
             is_repeatable: a repeat has no second effect, so that another member may be asked without an answer.
@@ -145,12 +152,14 @@ class WriterForward:
             timeout_s = min(left_s, _MEMBER_S) if is_group else left_s
             try:
                 return await self._call_member(stub, method, request, authorization, timeout_s)
-            except (NotLeaderError, WriterUnreachableError, DeadlineExceededError) as error:
-                self._writing = (self._writing + 1) % len(self._members)
-                may_repeat = is_repeatable or isinstance(error, NotLeaderError)
+            except (*_REFUSED_FOR_NOW, WriterUnreachableError, DeadlineExceededError) as error:
+                is_writer = isinstance(error, InSyncReplicasNotEnoughError)
+                if not is_writer:
+                    self._writing = (self._writing + 1) % len(self._members)
+                may_repeat = is_repeatable or isinstance(error, _REFUSED_FOR_NOW)
                 if not is_group or not may_repeat or time.monotonic() > deadline:
                     raise
-            if tries % len(self._members) == 0:
+            if is_writer or tries % len(self._members) == 0:
                 await asyncio.sleep(_PAUSE_S)
         raise AssertionError
 

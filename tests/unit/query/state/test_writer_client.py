@@ -29,11 +29,12 @@ class Writer(FakeWriter):
         self.metadata: list[dict[str, Any]] = []
         self.put_status = commit_log_pb2.PUT_STATUS_PUT_OK
         self.refusal: status_pb2.Status | None = None
+        self.refusals = 1 << 30  # number of requests to refuse
 
     def _keep(self, request: Any, context: grpc.ServicerContext) -> None:
         self.requests.append(request)
         self.metadata.append(dict(context.invocation_metadata()))
-        if self.refusal is not None:
+        if self.refusal is not None and len(self.requests) <= self.refusals:
             context.set_trailing_metadata((("grpc-status-details-bin", self.refusal.SerializeToString()),))
             context.abort(grpc.StatusCode.INVALID_ARGUMENT, self.refusal.message)
 
@@ -144,6 +145,17 @@ def test_the_member_that_writes_gets_the_calls_of_a_group(writer: Writer) -> Non
     finally:
         replica.stop()
     assert (len(replica.requests), len(writer.requests)) == (1, 1)
+
+
+def test_a_new_writer_is_asked_until_it_has_enough_replicas(writer: Writer) -> None:
+    """Nothing was stored, so that even a message that must not be sent back twice is sent again."""
+    writer.refusal, writer.refusals = refusal("IN_SYNC_REPLICAS_NOT_ENOUGH"), 3
+    message = SentBackMessage("orders", 0, 7, 100, None)
+    answer = forward(
+        f"{writer.address}|127.0.0.1:{free_port()}",
+        lambda client: client.send_back("g", message, delay_level=3, max_reconsume_times=None, authorization=None),
+    )
+    assert (answer["topic"], len(writer.requests)) == ("%RETRY%g", 4)
 
 
 def test_a_message_is_not_sent_back_twice_to_a_group(writer: Writer) -> None:
