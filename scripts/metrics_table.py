@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from tidemark.metrics.table import ACCESS, BOTH, EACH, GROUP, PIPELINE, QUERY, ROWS, TLS, WRITER, MetricKind
+from tidemark.metrics.table import ACCESS, BOTH, EACH, FOLLOWER, GROUP, PIPELINE, QUERY, ROWS, TLS, WRITER, MetricKind
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "metrics.md"
 HEADING = "## All metrics\n"
@@ -17,6 +17,7 @@ _SERVICES = {
     ACCESS: "Writer and query, with an access file",
     WRITER: "Writer",
     GROUP: "Writer, as a member of a replication group",
+    FOLLOWER: "Writer that follows a RocketMQ broker",
     PIPELINE: "Pipeline",
     QUERY: "Query",
 }

@@ -29,7 +29,8 @@
         ├── StoreTooNewError           ├── StoreUnsafeError        ├── PlaintextRefusedError
         ├── TlsFilesError              ├── TlsFailedError          ├── NotLeaderError
         ├── AccessFileError            ├── TokenFileError          ├── InSyncReplicasNotEnoughError
-        ├── RateLimitedError           ├── OffsetsFullError        └── GroupStoreUnavailableError
+        ├── RateLimitedError           ├── OffsetsFullError        ├── GroupStoreUnavailableError
+        └── BrokerUnreachableError
 
 A leaf carries its facts as keyword arguments, which become attributes and are sent with the error over the wire.
 `tidemark.status` maps each leaf to its stable reason, gRPC code and HTTP status. This module imports no other of ours.
@@ -214,7 +215,10 @@ class CorruptStoreError(CorruptionError):
 
 
 class ReplicaDivergedError(CorruptionError):
-    """A replica's log parts from its writer's below its confirm offset. Facts: point, confirm_offset, epoch."""
+    """A replica's log parts from its writer's below its confirm offset, or a copy's from its broker's.
+
+    Facts: point, confirm_offset, epoch; of a copy: physical_offset.
+    """
 
 
 class ArchiveDiffersError(CorruptionError):
@@ -255,6 +259,10 @@ class DiskFailedError(UnavailableError):
 
 class WriterUnreachableError(UnavailableError):
     """No writer is configured, or it does not answer."""
+
+
+class BrokerUnreachableError(UnavailableError):
+    """A RocketMQ broker that is followed, or its name server, does not answer, or refuses. Facts: address."""
 
 
 class QueryUnreachableError(UnavailableError):

@@ -100,6 +100,7 @@ STATUS: dict[type[StoreError], Status] = {
     errors.GroupStoreUnavailableError: Status(
         "GROUP_STORE_UNAVAILABLE", "UNAVAILABLE", 503, "", "SERVICE_NOT_AVAILABLE"
     ),
+    errors.BrokerUnreachableError: Status("BROKER_UNREACHABLE", "UNAVAILABLE", 503, "", "SERVICE_NOT_AVAILABLE"),
     errors.QueryUnreachableError: Status("QUERY_UNREACHABLE", "UNAVAILABLE", 503, "", "SERVICE_NOT_AVAILABLE"),
     errors.DeadlineExceededError: Status("DEADLINE_EXCEEDED", "DEADLINE_EXCEEDED", 504, "", "SYSTEM_BUSY"),
     errors.GroupFullError: Status("GROUP_FULL", "RESOURCE_EXHAUSTED", 429, ""),

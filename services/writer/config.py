@@ -22,6 +22,7 @@ from tidemark.tls.server_files import ClientAuth
 from tidemark.tls.settings import TlsSettings
 from tidemark.tracing.settings import TraceSettings
 
+from .follow_settings import FollowSettings
 from .group_settings import GroupSettings
 from .retention_policy import RetentionPolicy
 
@@ -36,7 +37,7 @@ class FlushMode(enum.StrEnum):
     ASYNC = "async"
 
 
-class WriterSettings(AccessSettings, TlsSettings, TraceSettings, RemotingSettings, GroupSettings):
+class WriterSettings(AccessSettings, TlsSettings, TraceSettings, RemotingSettings, GroupSettings, FollowSettings):
     """All settings of the writer. The environment variable is TIDEMARK_ and the field's name in capitals."""
 
     model_config = SettingsConfigDict(env_prefix="TIDEMARK_", frozen=True)
@@ -171,6 +172,7 @@ class WriterSettings(AccessSettings, TlsSettings, TraceSettings, RemotingSetting
         parse_host(self.writer_listen.replace("localhost", "127.0.0.1"))
         self.check_remoting()
         self.check_group(is_flush_async=self.flush_mode is FlushMode.ASYNC)
+        self.check_follow(is_replicated=self.is_replicated)
         listen_host(self.writer_metrics_listen)
         self.log_folders(self.store_root)
         if self.advertised_address is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import sys
+from functools import partial
 
 import structlog
 from prometheus_client import CollectorRegistry
@@ -16,6 +17,7 @@ from tidemark.errors import StoreError
 from tidemark.metrics.families import make_registry
 from tidemark.metrics.listener import listen
 from tidemark.metrics.tls_state import TlsState
+from tidemark.replication.followed_broker import forget_followed_broker
 from tidemark.settings.door import SettingsRefusedError, read_settings
 from tidemark.settings.logs import set_up_logging
 from tidemark.settings.malloc import limit_malloc
@@ -26,6 +28,8 @@ from tidemark.store.storage import DiskStorage
 from tidemark.tls.reloading import Reloading, log_reload
 
 from .config import WriterSettings
+from .follow_server import FollowServer, with_broker_sizes
+from .follow_settings import BrokerUrl
 from .group_member import GroupMember
 from .log.open_store import open_store, release_store
 from .server import WriterServer
@@ -48,13 +52,17 @@ async def serve(settings: WriterSettings) -> int:
     if listener is not None:
         log.info("metrics_served", port=listener.server_port)
     stop = StopRequest()
-    serve_role = _serve_member if settings.is_replicated else _serve_alone
+    serve_role = _serve_alone
+    if settings.is_replicated:
+        serve_role = _serve_member
+    elif (broker := settings.followed_broker) is not None:
+        serve_role = partial(_serve_follower, broker)
     try:
         failure = await serve_role(settings, tls, guard, stop, registry)
     except (RuntimeError, OSError) as error:
         address = settings.writer_listen if isinstance(error, RuntimeError) else settings.writer_remoting_listen
         raise SystemExit(f"writer: cannot listen on {address}: {error}") from error
-    if failure is not None and settings.is_replicated:
+    if failure is not None and serve_role is not _serve_alone:  # which has logged it
         sys.stderr.write(f"writer: {status_of(failure).reason}: {failure.message}\n")
     return 0 if failure is None else 1
 
@@ -63,6 +71,7 @@ async def _serve_alone(
     settings: WriterSettings, tls: Reloading | None, guard: Guard, stop: StopRequest, registry: CollectorRegistry
 ) -> StoreError | None:
     store = await asyncio.to_thread(open_store, settings, DiskStorage())
+    forget_followed_broker(store.paths.follow)
     _handle_signals(stop)  # before the bind, after which the writer counts as started
     try:
         server = WriterServer(settings, store, tls, guard, stop.next_role())
@@ -81,6 +90,26 @@ async def _serve_member(
 ) -> StoreError | None:
     _handle_signals(stop)
     return await GroupMember(settings, tls, guard, stop, registry).run()
+
+
+async def _serve_follower(
+    broker: BrokerUrl,
+    settings: WriterSettings,
+    tls: Reloading | None,
+    guard: Guard,
+    stop: StopRequest,
+    registry: CollectorRegistry,
+) -> StoreError | None:
+    settings = await with_broker_sizes(settings, broker)
+    store = await asyncio.to_thread(open_store, settings, DiskStorage())
+    _handle_signals(stop)
+    try:
+        server = FollowServer(settings, broker, store, tls, guard, stop.next_role())
+    except (RuntimeError, OSError):
+        release_store(store)
+        raise
+    registry.register(server.metrics)
+    return await server.run()
 
 
 def _handle_signals(stop: StopRequest) -> None:

@@ -12,26 +12,25 @@ from tidemark.errors import DiskFullError, StoreError
 from tidemark.replication.member import Member
 from tidemark.replication.member_files import MemberFiles
 from tidemark.tls.reloading import Reloading
-from tidemark.v1 import commit_log_pb2_grpc, replication_pb2_grpc, topics_pb2_grpc
+from tidemark.v1 import replication_pb2_grpc
 
 from .composition import compose_retention
 from .config import WriterSettings
 from .group import Group
 from .log.open_store import OpenStore, release_store
-from .log.queue_offsets import Snapshot, save_snapshot
+from .log.queue_offsets import save_snapshot
+from .log.recovery import recovered_snapshot
 from .replication.replica import Replica
 from .replication.replica_disk import ReplicaDisk
 from .rpc.member_channel import open_stream
 from .rpc.member_server import COMMIT_LOG, REPLICATION, TOPICS, GrpcServer
 from .rpc.not_leader_interceptor import NotLeaderInterceptor
+from .rpc.refused_services import add_refused_services
 from .rpc.replication_service import ReplicaReplicationService
 
 log = structlog.get_logger()
 
 _GRACE_S = 0.2  # for answers under way: calls that come now would hold up the next role
-
-_Appends, _Topics = commit_log_pb2_grpc.CommitLogServiceServicer, topics_pb2_grpc.TopicServiceServicer
-
 
 class ReplicaServer:
     """The gRPC server of a replica with its open store, which it closes at the end. Create it on the event loop.
@@ -80,19 +79,9 @@ class ReplicaServer:
         refusing = NotLeaderInterceptor((COMMIT_LOG, TOPICS), service.refuse)
         self._grpc = GrpcServer(settings, tls, guard, names, (refusing,))
         self.port = self._grpc.port
-        self._add_services(service)
-
-    def _add_services(self, service: ReplicaReplicationService) -> None:
-        server = self._grpc.server
-        appends, topics = _Appends(), _Topics()  # type: ignore[abstract]  # their methods are never called
-        commit_log_pb2_grpc.add_CommitLogServiceServicer_to_server(  # type: ignore[no-untyped-call, unused-ignore]
-            appends, server
-        )
-        topics_pb2_grpc.add_TopicServiceServicer_to_server(  # type: ignore[no-untyped-call, unused-ignore]
-            topics, server
-        )
+        add_refused_services(self._grpc.server)
         replication_pb2_grpc.add_ReplicationServiceServicer_to_server(  # type: ignore[no-untyped-call, unused-ignore]
-            service, server
+            service, self._grpc.server
         )
         self._grpc.add_health()
 
@@ -113,7 +102,7 @@ class ReplicaServer:
     async def run(self) -> StoreError | None:
         """Serve until `stopping` is set, or this member becomes the writer. Return the error that ended the copy."""
         recovered = self._store.recovered
-        snapshot = Snapshot(recovered.end, recovered.store_timestamp, recovered.offsets, recovered.record_starts)
+        snapshot = recovered_snapshot(recovered)
         try:
             save_snapshot(self._store.snapshot_path, snapshot, self._store.storage)  # the next start reads from there
         except DiskFullError as error:

@@ -29,6 +29,7 @@ file of the client's token, or add them to a context.
 
 _VERBS = {  # name → module:function or module:app, in the order of --help
     "serve": "verbs.serve:serve",
+    "follow": "verbs.follow:follow",
     "status": "verbs.status:status",
     "doctor": "verbs.doctor:doctor",
     "topic": "verbs.topic:app",

@@ -113,7 +113,11 @@ def _print_error(error: StoreError, console: Console) -> None:
 
 
 def _show_screen(stack: LocalStack, console: Console) -> None:
-    append = "off: attached, read-only" if stack.state else f"gRPC  [cyan]{stack.writer_address}[/]"
+    append = f"gRPC  [cyan]{stack.writer_address}[/]"
+    if stack.state is not None:
+        append = "off: attached, read-only"
+    elif stack.followed:
+        append = f"off: follows {stack.followed}"
     addresses = [address for address in (stack.writer_remoting_address, stack.query_remoting_address) if address]
     remoting = ";".join(addresses) or "off"
     console.print(
@@ -130,7 +134,7 @@ def _show_screen(stack: LocalStack, console: Console) -> None:
             expand=False,
         )
     )
-    if stack.state is not None:
+    if stack.state is not None or stack.followed:
         console.print(f"curl {stack.query_url}/v1/topics", style="green", markup=False, soft_wrap=True)
         console.print("Ctrl-C stops everything.")
         return

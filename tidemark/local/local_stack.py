@@ -164,6 +164,11 @@ class LocalStack:
         return PIPELINE in self._wanted and self._given("TIDEMARK_PIPELINE") != Engine.PLAIN
 
     @property
+    def followed(self) -> str:
+        """The RocketMQ broker that the store follows, as in TIDEMARK_FOLLOW; empty: none."""
+        return self._given("TIDEMARK_FOLLOW") or ""
+
+    @property
     def _is_tls(self) -> bool:
         return self._given("TIDEMARK_TLS_CERT") is not None
 
@@ -236,8 +241,8 @@ class LocalStack:
     def _wait_until_healthy(self, name: str, environment: Mapping[str, str]) -> None:
         if name == WRITER:
             ports = [port for service, port, _ in self._ports() if service == WRITER]
-            if (self._given("TIDEMARK_REPLICATION") or "off") != "off":
-                ports = [self.writer_port]  # a replica does not serve RocketMQ's clients
+            if (self._given("TIDEMARK_REPLICATION") or "off") != "off" or self.followed:
+                ports = [self.writer_port]  # a replica or follower does not serve RocketMQ's producers
             self._wait_for(WRITER, lambda: all(map(_listens, ports)))
         elif name == QUERY:
             path = "readyz" if ATTACH in self._wanted else "healthz"

@@ -32,6 +32,7 @@ class MetricRow(NamedTuple):
 WRITER, PIPELINE, QUERY, EACH, BOTH = "writer", "pipeline", "query", "each", "writer and query"
 TLS, ACCESS = "writer and query with TLS", "writer and query with an access file"
 GROUP = "writer of a replication group's member"
+FOLLOWER = "writer that follows a RocketMQ broker"
 _C, _G, _H = MetricKind.COUNTER, MetricKind.GAUGE, MetricKind.HISTOGRAM
 _SYNC_SECONDS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
 _VISIBLE_SECONDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 60.0, 600.0)
@@ -108,6 +109,11 @@ ROWS = (
         _G,
         WRITER,
         "Bytes of appends that are accepted but not yet answered",
+    ),
+    MetricRow("tidemark_follow_connected", _G, FOLLOWER, "1: the RocketMQ broker that is followed sends its log"),
+    MetricRow("tidemark_follow_log_end_offset", _G, FOLLOWER, "Physical offset up to which its log is copied"),
+    MetricRow(
+        "tidemark_follow_behind_bytes", _G, FOLLOWER, "Bytes that the copy lacked when the broker last told its end"
     ),
     MetricRow("tidemark_replication_is_writer", _G, GROUP, "1: this member is the writer of its replication group"),
     MetricRow("tidemark_replication_epoch", _G, GROUP, "The newest epoch of the group that this member has heard of"),

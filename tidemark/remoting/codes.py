@@ -41,6 +41,17 @@ class RequestCode(enum.IntEnum):
     NOTIFICATION = 200054
 
 
+class SlaveCode(enum.IntEnum):
+    """Requests of a slave to a name server (106) and to its master."""
+
+    GET_ALL_TOPIC_CONFIG = 21
+    GET_BROKER_CONFIG = 26
+    GET_BROKER_RUNTIME_INFO = 28
+    GET_ALL_CONSUMER_OFFSET = 43
+    GET_ALL_DELAY_OFFSET = 45
+    GET_BROKER_CLUSTER_INFO = 106
+
+
 class TidemarkCode(enum.IntEnum):
     """Requests of Tidemark's own clients, outside RocketMQ's numbers. Bodies are messages of `proto/`."""
 

@@ -97,9 +97,9 @@ class StorePaths:
         return self.own / "config" / "consumerOffset.json"
 
     @property
-    def broker_consumer_offsets(self) -> Path | None:
-        """File with a broker's offsets of its own groups, in an attached store; otherwise None."""
-        return self.root / "config" / "consumerOffset.json" if self.is_attached else None
+    def broker_consumer_offsets(self) -> Path:
+        """File with the offsets of a broker's groups: of the broker of an attached store, or of the followed one."""
+        return (self.root / "config" if self.is_attached else self.follow) / "consumerOffset.json"
 
     @property
     def own_index(self) -> Path | None:
@@ -130,6 +130,11 @@ class StorePaths:
     def replication(self) -> Path:
         """Folder of a member of a replication group."""
         return self.own / "tidemark" / "replication"
+
+    @property
+    def follow(self) -> Path:
+        """Folder of a store that follows a RocketMQ broker."""
+        return self.own / "tidemark" / "follow"
 
     @property
     def lost_units(self) -> Path:

@@ -86,6 +86,21 @@ def recover(paths: StorePaths, segments: Segments, *, rebuild_bytes: int) -> Rec
     return Recovered(scan.end, floor, timestamp, offsets, scan.tail_keys, scan.damages, scan.start, record_starts)
 
 
+def recovered_snapshot(recovered: Recovered) -> Snapshot:
+    """Return the queue offsets of a log that was just recovered."""
+    return Snapshot(recovered.end, recovered.store_timestamp, recovered.offsets, recovered.record_starts)
+
+
+def advance(snapshot: Snapshot, log: MappedFileQueue, end: int) -> Snapshot:
+    """Return the queue offsets when the log ended at *end*, from those of an earlier end and the records between."""
+    if end <= snapshot.position:
+        return snapshot
+    scan = _Scan(log, snapshot.offsets.copy(), snapshot.position, floor=end, limit=end, rebuild_bytes=0)
+    timestamp = max(snapshot.store_timestamp, scan.store_timestamp)
+    starts = tuple(scan.record_starts.all())
+    return Snapshot(end, timestamp, scan.offsets, starts)
+
+
 def _starts(log: MappedFileQueue, snapshot: Snapshot, needed: int) -> Iterator[int]:
     """Yield where to begin to read everything from *needed* on: a known record start, then the start of its file."""
     file_start = max(log.min_offset, log.file_start(needed))
@@ -102,7 +117,7 @@ class _Scan:
         self, log: MappedFileQueue, offsets: QueueOffsets, start: int, floor: int, limit: int, rebuild_bytes: int
     ) -> None:
         self._log = log
-        self._offsets = offsets
+        self.offsets = offsets
         self.start = start
         self.end = start
         self.store_timestamp = 0
@@ -163,7 +178,7 @@ class _Scan:
         for run in np.split(np.arange(len(rows)), np.flatnonzero(bases[1:] != ends[:-1]) + 1):
             first, last = rows[run[0]], rows[run[-1]]
             if self._is_possible(key, first):
-                self._offsets.raise_to(key, int(ends[run].max()))
+                self.offsets.raise_to(key, int(ends[run].max()))
                 self._last_places[key] = int(last["physical_offset"])
             else:
                 place, size = int(first["physical_offset"]), int(first["message_size"])
@@ -174,11 +189,11 @@ class _Scan:
         base, place = int(row["base_offset"]), int(row["physical_offset"])
         if not 0 <= base <= _GREATEST_QUEUE_OFFSET:
             return False
-        if key not in self._last_places and self._offsets.next(key) == 0:  # the first known record of the queue
+        if key not in self._last_places and self.offsets.next(key) == 0:  # the first known record of the queue
             return True
         if row["sys_flag"] & SysFlag.INNER_BATCH:
             return True
-        missing = base - self._offsets.next(key)
+        missing = base - self.offsets.next(key)
         return missing <= (place - self._last_places.get(key, 0)) // MIN_RECORD_SIZE
 
     def _without_last_blank(self, end: int) -> int:

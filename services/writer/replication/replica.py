@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol
@@ -20,6 +20,7 @@ from tidemark.errors import (
 )
 
 from ..config import WriterSettings
+from .concurrent_works import until_first_ends
 from .messages import HEARTBEAT_S, SILENCE_S, Acknowledged, Config, Hello, TakeOver, Told, Welcome
 from .piece import Piece
 from .replica_disk import Applied, ReplicaDisk
@@ -152,7 +153,7 @@ class Replica:
             self._has_room.set()
             self._is_written.set()
             try:
-                await _until_first_ends(self._read(link), self._write(link), self._report(link), self._sync_confirm())
+                await until_first_ends(self._read(link), self._write(link), self._report(link), self._sync_confirm())
             finally:
                 self._lost_at = asyncio.get_running_loop().time()
 
@@ -218,16 +219,3 @@ class Replica:
 
 def _size(received: Piece | Config) -> int:
     return len(received.data if isinstance(received, Piece) else received.content)
-
-
-async def _until_first_ends(*works: Coroutine[Any, Any, None]) -> None:
-    """Run *works* until the first of them ends, cancel the others, and raise its exception."""
-    tasks = [asyncio.ensure_future(work) for work in works]
-    try:
-        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-    for task in done:
-        task.result()

@@ -1,13 +1,16 @@
-"""ReplicaLog: writes a writer's pieces to the log of a replica, byte for byte."""
+"""ReplicaLog: writes what another log has to the log of a replica, byte for byte."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
+
 from tidemark.errors import DiskFullError, FlushFailedError
 from tidemark.format.record import encode_blank
+from tidemark.store.batch_journal import BatchRange
 
-from ..log.batch_journal import BatchJournal
+from ..log.batch_journal import BatchJournal, stretch_of
 from ..log.segments import Segments, as_unavailable
 from .piece import Piece
 
@@ -36,26 +39,40 @@ class ReplicaLog:
         """
         file_end = self._segments.end_of_file(self.end)
         piece.require_whole(log_end=self.end, file_end=file_end)
-        self._segments.ensure(file_end - self._segments.size)
+        written = [piece.data] if piece.data else []
         if piece.blank:
+            written.append(encode_blank(piece.blank))
+        self._write(list(piece.batches), written, end=piece.end)
+
+    def append_records(self, data: bytes) -> None:
+        """Write whole records of one file, and the blank record at its end if *data* has it. Raises as `append`."""
+        stretch = stretch_of(self.end, np.frombuffer(data, np.uint8))
+        self._write([stretch], [data], end=stretch.end)
+
+    def _write(self, stretches: list[BatchRange], parts: list[bytes | memoryview], *, end: int) -> None:
+        """Write *parts* at the log's end, which becomes *end*. stretches: their batches."""
+        start = self.end
+        file_end = self._segments.end_of_file(start)
+        self._segments.ensure(file_end - self._segments.size)
+        if end == file_end:
             self._segments.ensure(file_end)
-        self._write_journal(piece)
+        self._write_journal(stretches)
         self._dirty.add(file_end - self._segments.size)
         try:
-            if piece.data:
-                self._segments.log.write(piece.start, piece.data)
-            if piece.blank:
-                self._segments.log.write(piece.data_end, encode_blank(piece.blank))
+            at = start
+            for part in parts:
+                self._segments.log.write(at, part)
+                at += len(part)
         except (DiskFullError, OSError) as error:
-            self._journal.take_back(len(piece.batches))
-            raise self._segments.undo_write(piece.start, piece.end, error) from error
-        self.end = piece.end
+            self._journal.take_back(len(stretches))
+            raise self._segments.undo_write(start, end, error) from error
+        self.end = end
 
-    def _write_journal(self, piece: Piece) -> None:
+    def _write_journal(self, stretches: list[BatchRange]) -> None:
         try:
-            self._journal.write(list(piece.batches))
+            self._journal.write(stretches)
         except (DiskFullError, OSError) as error:
-            self._journal.take_back(len(piece.batches))
+            self._journal.take_back(len(stretches))
             raise as_unavailable(error) from error
 
     def sync(self) -> int:

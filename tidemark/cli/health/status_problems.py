@@ -54,6 +54,9 @@ def _of_store(store: dict[str, Any], limits: HealthLimits, now_ms: int) -> Itera
             f"appends are refused: {len(group['in_sync'])} members of the group are in sync "
             f"({', '.join(group['in_sync'])}), and {group['min_in_sync']} are needed"
         )
+    followed = store.get("follow")
+    if followed is not None and not followed["is_connected"]:
+        yield f"broker {followed['broker']} is not followed: {followed['problem']}"
     if store["corruptions"]:
         newest = store["newest_corruption"]
         yield f"damaged places: {store['corruptions']}, the newest at {newest['physical_offset']} ({newest['reason']})"

@@ -62,17 +62,15 @@ class _Commit(NamedTuple):
 
 
 class _TableFile:
-    """Another process's consumerOffset.json, read again when it has changed; an empty table for None."""
+    """Another process's consumerOffset.json, read again when it has changed; an empty table without a file."""
 
-    def __init__(self, path: Path | None) -> None:
+    def __init__(self, path: Path) -> None:
         self._path = path
         self._signature: tuple[int, int] | None = None
         self._table: OffsetTable = {}
 
     def table(self) -> OffsetTable:
         """Return the table itself, not a copy: do not change it."""
-        if self._path is None:
-            return self._table
         try:
             status = os.stat(self._path)
             signature = (status.st_ino, status.st_mtime_ns)
@@ -229,7 +227,7 @@ class ConsumerOffsets:
         return self._of_broker.table().get(key, {}).get(queue_id) if offset is None else offset
 
     def _with_broker(self) -> OffsetTable:
-        """Return our own offsets, and for an attached store the broker's offsets that have none of ours."""
+        """Return our own offsets, and of a broker that is attached or followed, those that have none of ours."""
         own, theirs = self._current(), self._of_broker.table()
         return {key: {**theirs.get(key, {}), **own.get(key, {})} for key in own.keys() | theirs.keys()}
 

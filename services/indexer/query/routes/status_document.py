@@ -11,6 +11,7 @@ from typing import Any
 from tidemark.index.ledger import read_ledger
 from tidemark.read.log.log_times import Growth, first_invisible_time, growth
 from tidemark.read.watermark import Watermark
+from tidemark.replication.followed_broker import read_followed_broker
 from tidemark.replication.known_state import read_known_state
 from tidemark.replication.member_names import name_of
 from tidemark.replication.member_role import ALONE
@@ -68,6 +69,7 @@ def status_answer(state: ServiceState) -> dict[str, Any]:
         },
         "writer": _writer(state),
         "replication": _replication(state),
+        "follow": _follow(state),
         "pipeline": _pipeline(state, watermark),
         "corruptions": len(damage),
         "newest_corruption": max(damage, key=lambda entry: entry["found_ms"], default=None),
@@ -108,6 +110,12 @@ def _replication(state: ServiceState) -> dict[str, Any] | None:
         "min_in_sync": known.min_in_sync,
         "may_lack_messages": state.store.watermark().may_lack,
     }
+
+
+def _follow(state: ServiceState) -> dict[str, Any] | None:
+    """Return how the copy of a RocketMQ broker's log goes; None for a store that follows none."""
+    followed = read_followed_broker(state.store.paths.follow)
+    return None if followed is None else followed._asdict()
 
 
 def _pipeline(state: ServiceState, watermark: Watermark) -> dict[str, Any]:

@@ -1,0 +1,167 @@
+"""`tidemark follow` as a slave of a real broker under load, through kills of either side: equal logs, queues, messages.
+
+At the end the store goes on alone, with the broker's topics, queue offsets and offsets of groups.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.integration.attach.attached import wait_until
+from tidemark.client.producer.producer import Producer
+from tidemark.local.local_stack import LocalStack
+
+from .attached_sender import QUEUES, Sender
+from .file_sizes import FileSizes
+from .real_broker import RealBroker
+from .rocket_client import RocketError
+from .test_attached import create_topics, ours_as_theirs, tell, theirs, whole_queue
+
+pytestmark = [pytest.mark.conformance, pytest.mark.exhaustive]
+
+SIZES = FileSizes(
+    commit_log=1 << 18, consume_queue=4_000, batch_consume_queue=4_600, index_slots=100, index_entries=400
+)
+SETTINGS: list[dict[str, object]] = [
+    {"flushDiskType": "ASYNC_FLUSH"},
+    {"flushDiskType": "SYNC_FLUSH", "brokerRole": "SYNC_MASTER", "inSyncReplicas": 2, "slaveTimeout": 20_000},
+]
+
+
+def environment_of(broker: RealBroker) -> dict[str, str]:
+    sizes = SIZES.as_environment()
+    del sizes["TIDEMARK_COMMIT_LOG_SEGMENT_SIZE_BYTES"]  # taken from the broker
+    return {
+        **sizes,
+        "TIDEMARK_FOLLOW": f"rocketmq://{broker.name_server_address}/broker-a",
+        "TIDEMARK_PIPELINE": "plain",
+    }
+
+
+@contextmanager
+def sending(sender: Sender) -> Iterator[None]:
+    """Send in the background until the block ends, also while the broker is away."""
+    stop = threading.Event()
+
+    def send() -> None:
+        while not stop.is_set():
+            with contextlib.suppress(RocketError):
+                sender.send_some(5)
+
+    thread = threading.Thread(target=send)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+
+
+def status(stack: LocalStack) -> dict[str, Any]:
+    answer: dict[str, Any] = httpx.get(f"{stack.query_url}/v1/status").json()
+    return answer
+
+
+def require_equal_files(broker: RealBroker, copy: Path, end: int) -> int:
+    """Compare each file of log and queues below the log's *end*, byte by byte; return the number of bytes."""
+    compared = 0
+    for folder in ("commitlog", "consumequeue", "batchconsumequeue"):
+        theirs_by_name = {file.relative_to(broker.store): file for file in (broker.store / folder).rglob("[0-9]*")}
+        for name, file in sorted(theirs_by_name.items()):
+            if not file.is_file():
+                continue
+            data = file.read_bytes()
+            if folder == "commitlog":
+                data = data[: max(0, end - int(file.name))]
+            if not data.strip(b"\0"):
+                continue  # prepared ahead of time
+            assert (copy / name).read_bytes()[: len(data)] == data, name
+            compared += len(data)
+    return compared
+
+
+@pytest.mark.parametrize("seed", range(len(SETTINGS)))
+def test_a_copy_follows_a_broker_through_kills_of_both(
+    tmp_path: Path, seed: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store, copy = tmp_path / "store", tmp_path / "copy"
+    with RealBroker(store, tmp_path / "work", sizes=SIZES, settings={"flushDiskType": "ASYNC_FLUSH"}) as broker:
+        create_topics(broker)
+        sender = Sender(broker.client, seed)
+        sender.send_some(100)
+        settings = environment_of(broker)
+        stack = LocalStack(copy, environment=settings, writer_remoting_port=0, small_new_files=False)
+        with stack:
+            broker.stop()
+            broker.start(settings=SETTINGS[seed])
+            broker.client.wait_until_known("orders")
+            with sending(sender):
+                time.sleep(3)
+                stack.services.pop("writer").kill()
+                time.sleep(2)
+                stack.start_service("writer")
+                time.sleep(3)
+                broker.kill()
+                time.sleep(1)
+                broker.start()
+                time.sleep(5)
+            broker.client.wait_until_known("orders")
+            broker.client.create_topic("late", queues=1, batch=True)  # after the copy began
+            sender.send_some(50)
+            time.sleep(2)  # delayed messages of level 1 come to their topic
+            end = broker_end(stack)
+            count = require_messages(broker, stack, sender)
+            assert httpx.get(f"{stack.query_url}/v1/corruptions").json()["total"] == 0
+            compared = require_equal_files(broker, copy, end)
+    tell(capsys, f"followed, seed {seed}: {count} messages, {compared:,} bytes equal, log of {end:,} bytes")
+    go_on_alone(copy)
+
+
+def broker_end(stack: LocalStack) -> int:
+    """Wait until the copy has everything that the broker has now; return the end of the log."""
+    since_ms = time.time() * 1000
+    wait_until(lambda: is_level(stack, since_ms), "the copy has the broker's log")
+    return int(status(stack)["watermark"]["physical_offset"])
+
+
+def is_level(stack: LocalStack, since_ms: float) -> bool:
+    state = status(stack)
+    followed = state["follow"]
+    is_fresh = followed["is_connected"] and followed["at_ms"] > since_ms
+    return bool(is_fresh and followed["behind_bytes"] == 0 and state["lag_bytes"] == 0)
+
+
+def require_messages(broker: RealBroker, stack: LocalStack, sender: Sender) -> int:
+    """Compare every message with what the broker's client reads, and with what was acknowledged; return the count."""
+    count = 0
+    with httpx.Client(base_url=stack.query_url, timeout=60) as client:
+        for topic in QUEUES:
+            for queue in broker.client.queues(topic):
+                mine = [ours_as_theirs(message) for message in whole_queue(client, topic, queue)]
+                assert mine == [theirs(message) for message in broker.client.read_queue(topic, queue)]
+                by_offset = {message["queue_offset"]: message["body"] for message in mine}
+                for offset, body in sender.sent.get((topic, queue["queue_id"]), []):
+                    assert by_offset[offset] == body
+                count += len(mine)
+    return count
+
+
+def go_on_alone(copy: Path) -> None:
+    """The copy becomes a store of its own, which appends after the broker's last message."""
+    with (
+        LocalStack(copy, environment={"TIDEMARK_PIPELINE": "plain"}) as stack,
+        httpx.Client(base_url=stack.query_url, timeout=60) as client,
+        Producer(stack.writer_address) as producer,
+    ):
+        before = client.get("/v1/topics/orders/queues/0").json()["max_offset"]
+        assert producer.send("orders", b"the first of its own", queue_id=0).queue_offset == before
+        assert client.get("/v1/status").json()["follow"] is None
