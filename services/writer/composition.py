@@ -35,6 +35,7 @@ from .log.record_starts import RecordStarts
 from .log.replicated_log import ReplicatedLog
 from .metrics import WriterMetrics
 from .remoting.composition import WriterRemoting
+from .replication.scrub import Scrub
 from .replication.writer_replication import WriterReplication
 from .retention.retention_thread import Retention
 from .retention.trusted_clock import TrustedClock
@@ -70,6 +71,7 @@ class GroupRole(NamedTuple):
     """The writer's role of this member. state: of the group, in which it is elected."""
 
     member: Member
+    scrub: Scrub
     state: GroupState
     group_store: GroupStore
     resign: Callable[[], Awaitable[None]]
@@ -107,7 +109,7 @@ def compose(
     if replication is not None:
         replication.on_stale = commit_log.fail
         replication.in_flight_bytes = lambda: commit_log.in_flight_bytes
-    reader = LogReader(lambda: _open_log(store))
+    reader = LogReader(lambda: open_log_again(store))
     retention = compose_retention(
         settings,
         store,
@@ -208,7 +210,7 @@ def compose_retention(
         store.snapshot_path,
         term=store.term.number,
         interval_s=settings.retention_interval_ms / 1000,
-        open_log=lambda: _open_log(store),
+        open_log=lambda: open_log_again(store),
         ask_for_snapshot=ask_for_snapshot,
         on_deleted=on_deleted,
         on_failure=on_failure,
@@ -239,6 +241,6 @@ def _compose_spans(tracing: Tracing | None) -> AppendSpans | None:
     return AppendSpans(tracing.tracer)
 
 
-def _open_log(store: OpenStore) -> MappedFileQueue:
+def open_log_again(store: OpenStore) -> MappedFileQueue:
     """Open the log's files again, read-only."""
     return open_log(store.paths.log_folders, store.segments.size)

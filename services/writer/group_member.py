@@ -21,11 +21,14 @@ from tidemark.replication.member_role import PublishedRole
 from tidemark.store.storage import DiskStorage
 from tidemark.tls.reloading import Reloading
 
-from .composition import GroupRole
+from .composition import GroupRole, open_log_again
 from .config import WriterSettings
 from .group import Group, open_group
 from .log.open_store import OpenStore, open_store, release_store
 from .replica_server import ReplicaServer
+from .replication.member_log import MemberLog
+from .replication.scrub import Scrub
+from .rpc.other_logs import OtherLogs
 from .server import WriterServer
 from .stop_request import StopRequest
 
@@ -75,9 +78,26 @@ class GroupMember:
         )
         group = self._group or self._open_group(store, files, member)  # once the store's lock is held
         state = await group.leadership.begin(member)
-        if state is not None:
-            return await self._write(store, files, member, state)
-        return await self._follow(store, files, member)
+        scrub = self._make_scrub(store, group)
+        try:
+            if state is not None:
+                return await self._write(store, files, member, scrub, state)
+            return await self._follow(store, files, member, scrub)
+        finally:
+            scrub.member_log.close()
+
+    def _make_scrub(self, store: OpenStore, group: Group) -> Scrub:
+        settings = self._settings
+        credentials = settings.member_credentials(settings.tls_cert, settings.tls_key)
+        return Scrub(
+            settings,
+            store.paths,
+            store.storage,
+            store.segments,
+            MemberLog(open_log_again(store), lambda: store.checkpoint.committed_offset),
+            OtherLogs(settings.other_members, credentials),
+            group.metrics,
+        )
 
     def _open_group(self, store: OpenStore, files: MemberFiles, member: Member) -> Group:
         role = PublishedRole(store.paths.replication, store.storage)
@@ -86,10 +106,10 @@ class GroupMember:
         return group
 
     async def _write(
-        self, store: OpenStore, files: MemberFiles, member: Member, state: GroupState
+        self, store: OpenStore, files: MemberFiles, member: Member, scrub: Scrub, state: GroupState
     ) -> StoreError | None:
         leadership = self._opened.leadership
-        role = GroupRole(member, state, leadership.group_store, leadership.resign, self._stop.end_role)
+        role = GroupRole(member, scrub, state, leadership.group_store, leadership.resign, self._stop.end_role)
         try:
             server = WriterServer(self._settings, store, self._tls, self._guard, self._stop.next_role(), role)
             files.promise(state.epoch)
@@ -124,10 +144,18 @@ class GroupMember:
         if not replication.is_handing_over:
             server.parts.commit_log.fail(reason)
 
-    async def _follow(self, store: OpenStore, files: MemberFiles, member: Member) -> StoreError | None:
+    async def _follow(self, store: OpenStore, files: MemberFiles, member: Member, scrub: Scrub) -> StoreError | None:
         try:
             server = ReplicaServer(
-                self._settings, store, files, member, self._opened, self._tls, self._guard, self._stop.next_role()
+                self._settings,
+                store,
+                files,
+                member,
+                self._opened,
+                scrub,
+                self._tls,
+                self._guard,
+                self._stop.next_role(),
             )
         except BaseException:
             release_store(store)

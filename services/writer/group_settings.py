@@ -52,6 +52,16 @@ class GroupSettings(BaseSettings):
         64 << 20, ge=1 << 20, le=16 << 30, description="newest bytes of the log that the writer keeps for replicas"
     )
 
+    scrub_interval_s: float = Field(
+        86_400,
+        ge=0,
+        le=1e9,
+        description="time between two comparisons of the log with those of other members; 0: never",
+    )
+    scrub_max_bytes_per_s: int = Field(
+        100 << 20, ge=1 << 20, description="bytes of the log that a comparison reads in a second"
+    )
+
     group: str = Field("tidemark", pattern=r"^[A-Za-z0-9_.-]{1,64}$", description="name of the group in its store")
     group_store: str = Field(
         _MANUAL,

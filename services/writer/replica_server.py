@@ -22,6 +22,7 @@ from .log.queue_offsets import save_snapshot
 from .log.recovery import recovered_snapshot
 from .replication.replica import Replica
 from .replication.replica_disk import ReplicaDisk
+from .replication.scrub import Scrub
 from .rpc.member_channel import open_stream
 from .rpc.member_server import COMMIT_LOG, REPLICATION, TOPICS, GrpcServer
 from .rpc.not_leader_interceptor import NotLeaderInterceptor
@@ -31,6 +32,7 @@ from .rpc.replication_service import ReplicaReplicationService
 log = structlog.get_logger()
 
 _GRACE_S = 0.2  # for answers under way: calls that come now would hold up the next role
+
 
 class ReplicaServer:
     """The gRPC server of a replica with its open store, which it closes at the end. Create it on the event loop.
@@ -47,6 +49,7 @@ class ReplicaServer:
         files: MemberFiles,
         member: Member,
         group: Group,
+        scrub: Scrub,
         tls: Reloading | None,
         guard: Guard,
         stopping: asyncio.Event,
@@ -54,6 +57,7 @@ class ReplicaServer:
         self._settings = settings
         self._store = store
         self._stopping = stopping
+        self._scrub = scrub
         self._known, self._leadership = group.known, group.leadership
         credentials = settings.member_credentials(settings.tls_cert, settings.tls_key)
         self._disk = ReplicaDisk(store, files, member, group.known, on_cut=group.metrics.note_cut)
@@ -72,9 +76,11 @@ class ReplicaServer:
             store,
             ask_for_snapshot=lambda: None,  # the writer sends its queue offsets
             on_deleted=lambda: None,
-            on_failure=self._fail,
+            on_failure=self.fail,
         )
-        service = ReplicaReplicationService(settings, self._replica, self._disk, group.known.read, self._promote)
+        service = ReplicaReplicationService(
+            settings, self._replica, self._disk, group.known.read, self._promote, scrub.member_log
+        )
         names = (COMMIT_LOG, TOPICS, REPLICATION)
         refusing = NotLeaderInterceptor((COMMIT_LOG, TOPICS), service.refuse)
         self._grpc = GrpcServer(settings, tls, guard, names, (refusing,))
@@ -94,8 +100,8 @@ class ReplicaServer:
         self._stopping.set()
         return epoch
 
-    def _fail(self, error: StoreError) -> None:
-        """End the process with *error* of the retention, whose thread calls this."""
+    def fail(self, error: StoreError) -> None:
+        """End the process with *error*, of the retention, whose thread calls this, or of the scrub."""
         self._failure = error
         self._loop.call_soon_threadsafe(self._stopping.set)
 
@@ -111,6 +117,7 @@ class ReplicaServer:
         await self._grpc.server.start()
         log.info("replica_started", address=self._grpc.address, port=self.port, end=recovered.end)
         self._retention.start()
+        self._scrub.start(self.fail)
         following = asyncio.create_task(self._replica.run())
         standing = asyncio.create_task(self._leadership.stand(self._replica))
         stopped = asyncio.create_task(self._stopping.wait())
@@ -119,6 +126,7 @@ class ReplicaServer:
             return await self._outcome(following, standing)
         finally:
             stopped.cancel()
+            await self._scrub.stop()
             await asyncio.to_thread(self._retention.close)
             await self._grpc.report(())
             await self._grpc.server.stop(_GRACE_S)

@@ -48,6 +48,7 @@ class WriterServer:
         self._settings = settings
         self._store = store
         self._tls = tls
+        self._group = group
         self._services = _SERVICES if group is None else (*_SERVICES, REPLICATION)
         self.guard = guard or Guard(None, RateLimits(), None)
         self._following: list[asyncio.Task[None]] = []
@@ -81,9 +82,9 @@ class WriterServer:
         topics_pb2_grpc.add_TopicServiceServicer_to_server(  # type: ignore[no-untyped-call, unused-ignore]
             self.parts.topic_service, server
         )
-        if self.parts.replication is not None:
+        if self.parts.replication is not None and self._group is not None:
             replication_pb2_grpc.add_ReplicationServiceServicer_to_server(  # type: ignore[no-untyped-call, unused-ignore]
-                WriterReplicationService(self._settings, self.parts.replication), server
+                WriterReplicationService(self._settings, self.parts.replication, self._group.scrub.member_log), server
             )
         self._grpc.add_health()
 
@@ -99,6 +100,8 @@ class WriterServer:
         if self.parts.replication is not None:
             self.parts.replication.start()
         self.parts.retention.start()
+        if self._group is not None:
+            self._group.scrub.start(self.parts.commit_log.fail)
         self.parts.scheduler.start()
         if self.parts.remoting is not None:  # before gRPC, whose health must mean that both are served
             await self.parts.remoting.start()
@@ -139,6 +142,8 @@ class WriterServer:
     async def _stop_parts(self) -> None:
         commit_log = self.parts.commit_log
         is_clean = commit_log.failure is None
+        if self._group is not None:
+            await self._group.scrub.stop()
         await asyncio.to_thread(self.parts.retention.close)
         await self.parts.scheduler.stop()
         closing = asyncio.create_task(commit_log.close())

@@ -116,9 +116,9 @@ class Members:
         for name in names or self.ports:
             until(lambda name=name: self.described(name), f"member {name} answers")  # type: ignore[misc]
             if self._with_readers:
-                until(lambda name=name: self._has_query(name), f"{name}'s query service answers")  # type: ignore[misc]
+                until(lambda name=name: self.has_query(name), f"{name}'s query service answers")  # type: ignore[misc]
 
-    def _has_query(self, name: str) -> bool:
+    def has_query(self, name: str) -> bool:
         try:
             return httpx.get(f"http://127.0.0.1:{self.query_ports[name]}/healthz", timeout=2).is_success
         except httpx.HTTPError:
@@ -135,9 +135,13 @@ class Members:
                     stdout=output,
                     stderr=subprocess.STDOUT,
                 )
+            if self._with_readers:
+                self.start_readers(name)
 
-            if self._with_readers and name not in self._readers:
-                self._readers[name] = [self._reader(name, module) for module in ("pipeline", "query")]
+    def start_readers(self, name: str) -> None:
+        """Start a member's pipeline and query service, unless they run."""
+        if name not in self._readers:
+            self._readers[name] = [self._reader(name, module) for module in ("pipeline", "query")]
 
     def _reader(self, name: str, module: str) -> subprocess.Popen[bytes]:
         with (self.root / f"{name}.{module}.log").open("ab") as output:
@@ -147,6 +151,17 @@ class Members:
                 stdout=output,
                 stderr=subprocess.STDOUT,
             )
+
+    def signal_pipeline(self, name: str, number: signal.Signals) -> None:
+        self._readers[name][0].send_signal(number)
+
+    def kill_query(self, name: str) -> None:
+        self._readers[name][1].kill()
+        self._readers[name][1].wait(LONG_S)
+
+    def start_query(self, name: str) -> None:
+        """Start a query service again that was killed."""
+        self._readers[name][1] = self._reader(name, "query")
 
     def log(self, name: str) -> Path:
         return self.root / f"{name}.log"

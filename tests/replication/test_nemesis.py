@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(SEC
 
 @pytest.fixture
 def members(make_elected: MakeElected) -> LinkedMembers:
-    return make_elected(etcds=3, with_readers=True, TIDEMARK_REPLICA_TIMEOUT_MS="1000")
+    return make_elected(etcds=3, with_readers=True, TIDEMARK_REPLICA_TIMEOUT_MS="1000", TIDEMARK_SCRUB_INTERVAL_S="1")
 
 
 def prepare(members: LinkedMembers) -> None:
@@ -63,6 +63,7 @@ def test_nothing_acknowledged_is_lost_under_random_faults(members: LinkedMembers
         heal(members)
         time.sleep(1)
     settle(members)
+    nemesis.until_repaired()
     members.stop_readers()
     members.stop()
     made = f"seed {seed}, {history.acknowledged()} acknowledged, {len(history.read)} read, faults {nemesis.done}"

@@ -6,13 +6,14 @@ damaged place that is walked again is recorded once.
 
 from __future__ import annotations
 
-import os
 import time
 from pathlib import Path
 from typing import Any
 
 import orjson
 
+from tidemark.replication.repairs import Repair, read_repairs
+from tidemark.store.json_lines import append_line
 from tidemark.store.storage import Storage
 
 _KINDS = {  # fields of every entry, with their types
@@ -32,17 +33,28 @@ def ledger_path(folder: Path, shard: int) -> Path:
 
 
 def read_ledger(folder: Path) -> list[dict[str, Any]]:
-    """Return all damage, ascending by physical offset, each place once.
+    """Return all damage that was not repaired since, ascending by physical offset, each place once.
 
     An invalid line, or one that a crash cut off, is ignored.
     """
+    repairs = read_repairs(folder.parent / "replication")
     entries: dict[int, dict[str, Any]] = {}
     for path in sorted(folder.glob("ledger-*.jsonl")):
         for line in path.read_bytes().splitlines():
             entry = _entry_of(line)
-            if entry is not None:
+            if entry is not None and not _is_repaired(entry, repairs):
                 entries.setdefault(entry["physical_offset"], entry)
     return [entries[physical_offset] for physical_offset in sorted(entries)]
+
+
+def _is_repaired(entry: dict[str, Any], repairs: list[Repair]) -> bool:
+    begin, end = entry["physical_offset"], entry["physical_offset"] + max(1, entry["size"])
+    return any(
+        repair.repaired_ms >= entry["found_ms"]
+        and repair.physical_offset < end
+        and begin < repair.physical_offset + repair.size
+        for repair in repairs
+    )
 
 
 def _entry_of(line: bytes) -> dict[str, Any] | None:
@@ -85,17 +97,6 @@ class Ledger:
             "queue_offset": queue_offset,
             "found_ms": time.time_ns() // 1_000_000,
         }
-        self._append(orjson.dumps(entry) + b"\n")
+        append_line(self._path, entry, self._storage)
         self._known.add(physical_offset)
         return True
-
-    def _append(self, line: bytes) -> None:
-        descriptor = self._storage.open(self._path) if self._path.exists() else self._storage.create(self._path, 0)
-        try:
-            end = os.fstat(descriptor).st_size
-            if end and os.pread(descriptor, 1, end - 1) != b"\n":  # the last line was cut off by a crash
-                line = b"\n" + line
-            self._storage.pwrite(descriptor, line, end)
-            self._storage.fdatasync(descriptor)
-        finally:
-            os.close(descriptor)

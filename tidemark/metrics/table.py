@@ -127,6 +127,10 @@ ROWS = (
         "tidemark_replication_lag_seconds", _G, GROUP, "Time since a connected replica had everything", ("member",)
     ),
     MetricRow("tidemark_replication_set_changes_total", _C, GROUP, "Changes of the set in sync", ("kind",)),
+    MetricRow("tidemark_replication_scrubbed_bytes_total", _C, GROUP, "Bytes compared with the logs of other members"),
+    MetricRow(
+        "tidemark_replication_repaired_places_total", _C, GROUP, "Damaged places replaced by another member's bytes"
+    ),
     MetricRow("tidemark_replication_truncated_bytes_total", _C, GROUP, "Uncommitted bytes that a replica has cut"),
     MetricRow(
         "tidemark_replication_lease_seconds_left", _G, GROUP, "Time for which the writer's lease is held, with etcd"

@@ -197,3 +197,33 @@ class HandOverResponse(_message.Message):
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     epoch: int
     def __init__(self, epoch: _Optional[int] = ...) -> None: ...
+
+class ChecksumLogRequest(_message.Message):
+    __slots__ = ("begin_offset", "end_offset", "step_bytes")
+    BEGIN_OFFSET_FIELD_NUMBER: _ClassVar[int]
+    END_OFFSET_FIELD_NUMBER: _ClassVar[int]
+    STEP_BYTES_FIELD_NUMBER: _ClassVar[int]
+    begin_offset: int
+    end_offset: int
+    step_bytes: int
+    def __init__(self, begin_offset: _Optional[int] = ..., end_offset: _Optional[int] = ..., step_bytes: _Optional[int] = ...) -> None: ...
+
+class ChecksumLogResponse(_message.Message):
+    __slots__ = ("crcs",)
+    CRCS_FIELD_NUMBER: _ClassVar[int]
+    crcs: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, crcs: _Optional[_Iterable[int]] = ...) -> None: ...
+
+class FetchLogRequest(_message.Message):
+    __slots__ = ("begin_offset", "end_offset")
+    BEGIN_OFFSET_FIELD_NUMBER: _ClassVar[int]
+    END_OFFSET_FIELD_NUMBER: _ClassVar[int]
+    begin_offset: int
+    end_offset: int
+    def __init__(self, begin_offset: _Optional[int] = ..., end_offset: _Optional[int] = ...) -> None: ...
+
+class FetchLogResponse(_message.Message):
+    __slots__ = ("data",)
+    DATA_FIELD_NUMBER: _ClassVar[int]
+    data: bytes
+    def __init__(self, data: _Optional[bytes] = ...) -> None: ...

@@ -59,6 +59,16 @@ class ReplicationServiceStub(object):
                 request_serializer=tidemark_dot_v1_dot_replication__pb2.HandOverRequest.SerializeToString,
                 response_deserializer=tidemark_dot_v1_dot_replication__pb2.HandOverResponse.FromString,
                 _registered_method=True)
+        self.ChecksumLog = channel.unary_unary(
+                '/tidemark.v1.ReplicationService/ChecksumLog',
+                request_serializer=tidemark_dot_v1_dot_replication__pb2.ChecksumLogRequest.SerializeToString,
+                response_deserializer=tidemark_dot_v1_dot_replication__pb2.ChecksumLogResponse.FromString,
+                _registered_method=True)
+        self.FetchLog = channel.unary_unary(
+                '/tidemark.v1.ReplicationService/FetchLog',
+                request_serializer=tidemark_dot_v1_dot_replication__pb2.FetchLogRequest.SerializeToString,
+                response_deserializer=tidemark_dot_v1_dot_replication__pb2.FetchLogResponse.FromString,
+                _registered_method=True)
 
 
 class ReplicationServiceServicer(object):
@@ -95,6 +105,21 @@ class ReplicationServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ChecksumLog(self, request, context):
+        """Returns checksums of committed bytes of this member's log, in any role, so that members can be compared.
+        OFFSET_TOO_SMALL, OFFSET_OUT_OF_RANGE: this member does not have the bytes, or not yet as committed.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def FetchLog(self, request, context):
+        """Returns committed bytes of this member's log, in any role. Errors are those of ChecksumLog.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_ReplicationServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -117,6 +142,16 @@ def add_ReplicationServiceServicer_to_server(servicer, server):
                     servicer.HandOver,
                     request_deserializer=tidemark_dot_v1_dot_replication__pb2.HandOverRequest.FromString,
                     response_serializer=tidemark_dot_v1_dot_replication__pb2.HandOverResponse.SerializeToString,
+            ),
+            'ChecksumLog': grpc.unary_unary_rpc_method_handler(
+                    servicer.ChecksumLog,
+                    request_deserializer=tidemark_dot_v1_dot_replication__pb2.ChecksumLogRequest.FromString,
+                    response_serializer=tidemark_dot_v1_dot_replication__pb2.ChecksumLogResponse.SerializeToString,
+            ),
+            'FetchLog': grpc.unary_unary_rpc_method_handler(
+                    servicer.FetchLog,
+                    request_deserializer=tidemark_dot_v1_dot_replication__pb2.FetchLogRequest.FromString,
+                    response_serializer=tidemark_dot_v1_dot_replication__pb2.FetchLogResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -226,6 +261,60 @@ class ReplicationService(object):
             '/tidemark.v1.ReplicationService/HandOver',
             tidemark_dot_v1_dot_replication__pb2.HandOverRequest.SerializeToString,
             tidemark_dot_v1_dot_replication__pb2.HandOverResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ChecksumLog(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/tidemark.v1.ReplicationService/ChecksumLog',
+            tidemark_dot_v1_dot_replication__pb2.ChecksumLogRequest.SerializeToString,
+            tidemark_dot_v1_dot_replication__pb2.ChecksumLogResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def FetchLog(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/tidemark.v1.ReplicationService/FetchLog',
+            tidemark_dot_v1_dot_replication__pb2.FetchLogRequest.SerializeToString,
+            tidemark_dot_v1_dot_replication__pb2.FetchLogResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -47,6 +47,12 @@ class ReplicationServiceStub:
     """Makes this replica the writer. The old writer must have been stopped."""
     HandOver: _grpc.UnaryUnaryMultiCallable[_replication_pb2.HandOverRequest, _replication_pb2.HandOverResponse]
     """Lets this writer hand its role to a replica that is in sync. Nothing is refused for good, and no outcome is unknown."""
+    ChecksumLog: _grpc.UnaryUnaryMultiCallable[_replication_pb2.ChecksumLogRequest, _replication_pb2.ChecksumLogResponse]
+    """Returns checksums of committed bytes of this member's log, in any role, so that members can be compared.
+    OFFSET_TOO_SMALL, OFFSET_OUT_OF_RANGE: this member does not have the bytes, or not yet as committed.
+    """
+    FetchLog: _grpc.UnaryUnaryMultiCallable[_replication_pb2.FetchLogRequest, _replication_pb2.FetchLogResponse]
+    """Returns committed bytes of this member's log, in any role. Errors are those of ChecksumLog."""
 
 @_typing.type_check_only
 class ReplicationServiceAsyncStub(ReplicationServiceStub):
@@ -63,6 +69,12 @@ class ReplicationServiceAsyncStub(ReplicationServiceStub):
     """Makes this replica the writer. The old writer must have been stopped."""
     HandOver: _aio.UnaryUnaryMultiCallable[_replication_pb2.HandOverRequest, _replication_pb2.HandOverResponse]  # type: ignore[assignment]
     """Lets this writer hand its role to a replica that is in sync. Nothing is refused for good, and no outcome is unknown."""
+    ChecksumLog: _aio.UnaryUnaryMultiCallable[_replication_pb2.ChecksumLogRequest, _replication_pb2.ChecksumLogResponse]  # type: ignore[assignment]
+    """Returns checksums of committed bytes of this member's log, in any role, so that members can be compared.
+    OFFSET_TOO_SMALL, OFFSET_OUT_OF_RANGE: this member does not have the bytes, or not yet as committed.
+    """
+    FetchLog: _aio.UnaryUnaryMultiCallable[_replication_pb2.FetchLogRequest, _replication_pb2.FetchLogResponse]  # type: ignore[assignment]
+    """Returns committed bytes of this member's log, in any role. Errors are those of ChecksumLog."""
 
 class ReplicationServiceServicer(metaclass=_abc_1.ABCMeta):
     @_abc_1.abstractmethod
@@ -100,5 +112,23 @@ class ReplicationServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_replication_pb2.HandOverResponse, _abc.Awaitable[_replication_pb2.HandOverResponse]]:
         """Lets this writer hand its role to a replica that is in sync. Nothing is refused for good, and no outcome is unknown."""
+
+    @_abc_1.abstractmethod
+    def ChecksumLog(
+        self,
+        request: _replication_pb2.ChecksumLogRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_replication_pb2.ChecksumLogResponse, _abc.Awaitable[_replication_pb2.ChecksumLogResponse]]:
+        """Returns checksums of committed bytes of this member's log, in any role, so that members can be compared.
+        OFFSET_TOO_SMALL, OFFSET_OUT_OF_RANGE: this member does not have the bytes, or not yet as committed.
+        """
+
+    @_abc_1.abstractmethod
+    def FetchLog(
+        self,
+        request: _replication_pb2.FetchLogRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_replication_pb2.FetchLogResponse, _abc.Awaitable[_replication_pb2.FetchLogResponse]]:
+        """Returns committed bytes of this member's log, in any role. Errors are those of ChecksumLog."""
 
 def add_ReplicationServiceServicer_to_server(servicer: ReplicationServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -66,6 +66,8 @@ _NEEDS = {
     "ReplicationService": {
         "Replicate": _store(Action.SUB),
         "DescribeGroup": _KNOWN,
+        "ChecksumLog": _store(Action.SUB),
+        "FetchLog": _store(Action.SUB),
         "Promote": _store(Action.UPDATE),
         "HandOver": _store(Action.UPDATE),
     },

@@ -68,8 +68,8 @@ class _Link:
 @contextlib.asynccontextmanager
 async def open_stream(address: str, credentials: Credentials) -> AsyncIterator[_Link]:
     """Open a stream to the member at *address*, host:port or tls://host:port."""
-    async with _channel(address, credentials) as channel:
-        call = ReplicationServiceStub(channel).Replicate(metadata=_metadata(credentials))
+    async with member_channel(address, credentials) as channel:
+        call = ReplicationServiceStub(channel).Replicate(metadata=call_metadata(credentials))
         try:
             yield _Link(call)
         finally:
@@ -78,10 +78,10 @@ async def open_stream(address: str, credentials: Credentials) -> AsyncIterator[_
 
 async def describe(address: str, timeout_s: float, credentials: Credentials) -> pb.DescribeGroupResponse:
     """Return what the member at *address* knows of its group, if it answers in time. Raises StoreError."""
-    async with _channel(address, credentials) as channel:
+    async with member_channel(address, credentials) as channel:
         try:
             response: pb.DescribeGroupResponse = await ReplicationServiceStub(channel).DescribeGroup(
-                pb.DescribeGroupRequest(), timeout=timeout_s, metadata=_metadata(credentials)
+                pb.DescribeGroupRequest(), timeout=timeout_s, metadata=call_metadata(credentials)
             )
         except grpc.RpcError as error:
             raise error_of_rpc(error) from error
@@ -89,7 +89,8 @@ async def describe(address: str, timeout_s: float, credentials: Credentials) -> 
 
 
 @contextlib.asynccontextmanager
-async def _channel(address: str, credentials: Credentials) -> AsyncIterator[grpc.aio.Channel]:
+async def member_channel(address: str, credentials: Credentials) -> AsyncIterator[grpc.aio.Channel]:
+    """Open a channel to the member at *address*."""
     target = credentials.target(address)
     options = (*_OPTIONS, proxy_option())
     if target.is_tls:
@@ -102,6 +103,7 @@ async def _channel(address: str, credentials: Credentials) -> AsyncIterator[grpc
         await channel.close()
 
 
-def _metadata(credentials: Credentials) -> tuple[tuple[str, str], ...]:
+def call_metadata(credentials: Credentials) -> tuple[tuple[str, str], ...]:
+    """Return the metadata of each call: the token, if there is one."""
     authorization = credentials.authorization()
     return () if authorization is None else (("authorization", authorization),)

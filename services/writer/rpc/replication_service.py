@@ -13,14 +13,15 @@ from tidemark.replication.group_state import GroupState
 from tidemark.replication.member_names import name_of
 from tidemark.replication.stored_state import encode_state
 from tidemark.v1 import replication_pb2 as pb
-from tidemark.v1.replication_pb2_grpc import ReplicationServiceServicer
 
 from ..config import WriterSettings
+from ..replication.member_log import MemberLog
 from ..replication.messages import SILENCE_S, Acknowledged, Hello, Told
 from ..replication.replica import Replica
 from ..replication.replica_disk import ReplicaDisk
 from ..replication.replica_stream import ReplicaStream
 from ..replication.writer_replication import WriterReplication
+from .member_log_service import MemberLogService
 from .replication_messages import decode_request, encode_response
 
 _Context = grpc.aio.ServicerContext[Any, Any]
@@ -29,10 +30,11 @@ _Role = pb.DescribeGroupResponse
 _UNKNOWN = -1
 
 
-class WriterReplicationService(ReplicationServiceServicer):
+class WriterReplicationService(MemberLogService):
     """The service of the group's writer."""
 
-    def __init__(self, settings: WriterSettings, replication: WriterReplication) -> None:
+    def __init__(self, settings: WriterSettings, replication: WriterReplication, member_log: MemberLog) -> None:
+        super().__init__(member_log)
         self._settings = settings
         self._replication = replication
 
@@ -102,7 +104,7 @@ class WriterReplicationService(ReplicationServiceServicer):
         return pb.HandOverResponse(epoch=await self._replication.hand_over(request.member))
 
 
-class ReplicaReplicationService(ReplicationServiceServicer):
+class ReplicaReplicationService(MemberLogService):
     """The service of a replica. promote: makes it the writer, and returns the epoch."""
 
     def __init__(
@@ -112,7 +114,9 @@ class ReplicaReplicationService(ReplicationServiceServicer):
         disk: ReplicaDisk,
         state: Callable[[], GroupState | None],
         promote: Callable[[str, bool], Awaitable[int]],
+        member_log: MemberLog,
     ) -> None:
+        super().__init__(member_log)
         self._settings = settings
         self._replica = replica
         self._disk = disk

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import random
 import shutil
 import signal
 import time
 from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
 
 from tests.etcd import Etcd
 from tests.replication.elected import Elected
+from tests.replication.members import SEGMENT_BYTES, until
 from tests.replication.nemesis.network import Network
 from tidemark.errors import StoreError
 
@@ -41,6 +45,18 @@ class LinkedMembers(Elected):
         return super().settings(name, **{"TIDEMARK_GROUP_STORE": f"etcd://{addresses}", **more})
 
 
+class Flipped(NamedTuple):
+    """A damaged byte of a file of the log. right: its value before."""
+
+    file: Path
+    at: int
+    right: int
+
+    def is_repaired(self) -> bool:
+        with self.file.open("rb") as opened:
+            return os.pread(opened.fileno(), 1, self.at)[0] == self.right
+
+
 class Nemesis:
     """Chooses faults by a seed, more often of the writer than of a replica."""
 
@@ -67,7 +83,9 @@ class Nemesis:
             self._hand_over,
             self._rolling_restart,
             self._full_disk,
+            self._flip_bit,
         ]
+        self._flipped: list[Flipped] = []
 
     def run(self, seconds: float) -> None:
         """Make faults for this time."""
@@ -140,6 +158,7 @@ class Nemesis:
         """A lost disk. Another one is lost only after the set is whole again."""
         if not self._members.is_whole():
             return
+        self.until_repaired()  # a copy of a bit without a checksum would outvote the right one
         self._members.kill_machine(name)
         shutil.rmtree(self._members.folder(name))
         self._members.launch(name)
@@ -149,6 +168,7 @@ class Nemesis:
         """An operator's mistake: a member starts with the folder of another one."""
         if not self._members.is_whole():
             return
+        self.until_repaired()  # a copy of a bit without a checksum would outvote the right one
         source = self._random.choice(self._others(name))
         self._members.kill_machine(name)
         folder = self._members.folder(name)
@@ -191,6 +211,26 @@ class Nemesis:
         self._wait(2, 4)
         self._members.kill(name)
         self._members.launch(name)
+
+    def _flip_bit(self, name: str) -> None:
+        """A bad sector in a file of the log that is full and committed."""
+        described = self._members.described(name)
+        files = sorted((self._members.folder(name) / "commitlog").iterdir())
+        committed = 0 if described is None else described.committed_offset or 0
+        sealed = [file for file in files if int(file.name) + SEGMENT_BYTES <= committed]
+        if not sealed:
+            return
+        file, at = self._random.choice(sealed), self._random.randrange(SEGMENT_BYTES)
+        with file.open("r+b", buffering=0) as opened:
+            right = os.pread(opened.fileno(), 1, at)[0]
+            os.pwrite(opened.fileno(), bytes([right ^ 1 << self._random.randrange(8)]), at)
+        self._flipped.append(Flipped(file, at, right))
+        self._wait(0, 3)
+
+    def until_repaired(self) -> None:
+        """Wait until all flipped bits are as they were."""
+        for one in self._flipped:
+            until(one.is_repaired, f"byte {one.at} of {one.file} is repaired", found=self._members.found)
 
     def _until_whole(self) -> None:
         deadline = time.monotonic() + 30

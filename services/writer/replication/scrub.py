@@ -1,0 +1,203 @@
+"""Scrub: compares a member's log with those of the others, and replaces its damaged bytes by theirs."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+import structlog
+
+from tidemark.errors import FlushFailedError, StoreError
+from tidemark.format.dispatch_request import Fault
+from tidemark.index.ledger import read_ledger
+from tidemark.replication.repairs import Repair, last_scrub_s, note_repair, note_scrub
+from tidemark.store.paths import StorePaths
+from tidemark.store.storage import Storage
+
+from ..config import WriterSettings
+from ..log.segments import Segments
+from .group_metrics import GroupMetrics
+from .member_log import MemberLog
+from .sound_copy import Place, is_sound, sound_copy
+
+log = structlog.get_logger()
+
+_LOOK_S = 2.0  # between two looks at the ledger of damage
+_PIECE_BYTES = 64 << 20  # compared with one question
+_STEP_BYTES = 1 << 20  # of a checksum
+_LONGEST_RECORD_BYTES = 16 << 20
+
+
+class OtherLogs(Protocol):
+    """The logs of the other members. The methods raise StoreError."""
+
+    @property
+    def names(self) -> Sequence[str]:
+        """Names of the members."""
+
+    async def checksums(self, name: str, begin: int, end: int, step: int) -> Sequence[int]:
+        """Return the CRC-32 of each *step* bytes of [begin, end)."""
+
+    async def fetch(self, name: str, begin: int, end: int) -> bytes:
+        """Return the bytes of [begin, end)."""
+
+
+class Scrub:
+    """The scrub of one member in one role. Lives on the event loop.
+
+    It repairs what the ledger of damage has, and compares the whole log at intervals.
+
+    segments: of the open store, in which repairs are written. member_log: a view of the same files.
+    """
+
+    def __init__(
+        self,
+        settings: WriterSettings,
+        paths: StorePaths,
+        storage: Storage,
+        segments: Segments,
+        member_log: MemberLog,
+        others: OtherLogs,
+        metrics: GroupMetrics,
+    ) -> None:
+        self.member_log = member_log
+        self._interval_s = settings.scrub_interval_s
+        self._bytes_per_s = settings.scrub_max_bytes_per_s
+        self._paths = paths
+        self._storage = storage
+        self._segments = segments
+        self._others = others
+        self._metrics = metrics
+        self._thread = ThreadPoolExecutor(1, "scrub")
+        self._task: asyncio.Task[None] | None = None
+        self._given_up: set[int] = set()  # places of the ledger that no member could repair, already logged
+
+    def start(self, on_failure: Callable[[StoreError], None]) -> None:
+        """Begin. on_failure: called if the disk cannot sync a repair, which ends the scrub."""
+        self._task = asyncio.create_task(self._run(on_failure))
+
+    async def stop(self) -> None:
+        """End, after a write that is under way."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait((self._task,))
+        await asyncio.to_thread(self._thread.shutdown)
+
+    async def _run(self, on_failure: Callable[[StoreError], None]) -> None:
+        while self._others.names:
+            await asyncio.sleep(min(_LOOK_S, self._interval_s or _LOOK_S))
+            try:
+                await self._repair_ledger()
+                if self._interval_s and time.time() - last_scrub_s(self._folder) >= self._interval_s:
+                    await self.compare()
+                    note_scrub(self._folder, time.time())
+            except FlushFailedError as error:
+                on_failure(error)
+                return
+            except (StoreError, OSError) as error:
+                log.warning("scrub_failed", error=str(error))
+
+    @property
+    def _folder(self) -> Path:
+        return self._paths.replication
+
+    async def compare(self) -> None:
+        """Compare all committed bytes with those of the other members, and repair ours."""
+        for begin, end in _pieces(await self.member_log.begin(), self.member_log.committed):
+            started = time.monotonic()
+            for place in await self._different(begin, end):
+                await self._repair(*place)
+            self._metrics.note_scrubbed(end - begin)
+            await asyncio.sleep(max(0.0, (end - begin) / self._bytes_per_s - (time.monotonic() - started)))
+
+    async def _different(self, begin: int, end: int) -> list[tuple[int, int]]:
+        """Return the steps of [begin, end) in which another member has other bytes, each within one file."""
+        ours = await self.member_log.checksums(begin, end, _STEP_BYTES)
+        different = set[int]()
+        for name in self._others.names:
+            try:
+                theirs = await self._others.checksums(name, begin, end, _STEP_BYTES)
+            except StoreError as error:  # it is away, or its log begins later
+                log.debug("member_not_compared", member=name, begin=begin, error=error.message)
+                continue
+            different |= {number for number, crc in enumerate(theirs) if crc != ours[number]}
+        steps = (begin + number * _STEP_BYTES for number in sorted(different))
+        return [part for at in steps for part in self._parts(at, min(at + _STEP_BYTES, end))]
+
+    def _parts(self, begin: int, end: int) -> Iterator[tuple[int, int]]:
+        """Yield [begin, end) file by file."""
+        while begin < end:
+            stop = min(end, self.member_log.end_of_file(begin))
+            yield begin, stop
+            begin = stop
+
+    async def _repair_ledger(self) -> None:
+        for entry in await asyncio.to_thread(read_ledger, self._paths.indexer):
+            begin = entry["physical_offset"]
+            end = min(begin + max(entry["size"], 1), self.member_log.committed)
+            if begin >= end or await self._repair(begin, end, was_damaged=entry["reason"] in Fault.__members__):
+                continue
+            if begin not in self._given_up:
+                self._given_up.add(begin)
+                log.warning("damage_not_repaired", physical_offset=begin, reason=entry["reason"])
+
+    async def _repair(self, begin: int, end: int, *, was_damaged: bool = False) -> bool:
+        """Replace our bytes of [begin, end), of one file, if another member has the right ones.
+
+        was_damaged: a check of these bytes has failed. If they pass now, because a kill followed their repair, that is
+        noted, too.
+        """
+        file_end = self.member_log.end_of_file(begin)
+        base = await self.member_log.record_start(begin)
+        limit = min(end + _LONGEST_RECORD_BYTES, file_end, self.member_log.committed)
+        place = Place(base, begin, min(end, limit), file_end)
+        ours = await self.member_log.read(base, limit)
+        copies = {}
+        for name in self._others.names:
+            try:
+                copies[name] = await self._others.fetch(name, base, limit)
+            except StoreError as error:
+                log.debug("member_not_asked", member=name, begin=base, error=error.message)
+        source = await asyncio.to_thread(sound_copy, ours, copies, place)
+        if source is None:
+            same = next((name for name, copy in copies.items() if place.of(copy) == place.of(ours)), None)
+            if not was_damaged or same is None or not is_sound(ours, place):
+                return False
+            self._note(begin, end - begin, same)
+            return True
+        first, data = _difference(place.of(ours), place.of(copies[source]))
+        loop = asyncio.get_running_loop()
+        await loop.run_in_executor(self._thread, self._write, place.begin + first, data, source)
+        return True
+
+    def _write(self, offset: int, data: bytes, source: str) -> None:
+        """Replace our bytes at physical *offset*, durably, and note that. Raises FlushFailedError, OSError."""
+        files = self._segments.log
+        files.write(offset, data)
+        files.flush(files.file_start(offset))
+        self._note(offset, len(data), source)
+
+    def _note(self, offset: int, size: int, source: str) -> None:
+        note_repair(self._folder, Repair(offset, size, source, time.time_ns() // 1_000_000), self._storage)
+        self._metrics.note_repaired()
+        log.warning("log_repaired", physical_offset=offset, size=size, source=source)
+
+
+def _pieces(begin: int, end: int) -> Iterator[tuple[int, int]]:
+    """Yield [begin, end) in pieces that begin at multiples of the piece's size."""
+    while begin < end:
+        stop = min(end, begin - begin % _PIECE_BYTES + _PIECE_BYTES)
+        yield begin, stop
+        begin = stop
+
+
+def _difference(ours: bytes, theirs: bytes) -> tuple[int, bytes]:
+    """Return where the two, of one length, first differ, and theirs from there to the last byte that differs."""
+    differs = np.flatnonzero(np.frombuffer(ours, np.uint8) != np.frombuffer(theirs, np.uint8))
+    first, last = int(differs[0]), int(differs[-1])
+    return first, theirs[first : last + 1]
