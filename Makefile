@@ -124,7 +124,7 @@ NEMESIS_SEEDS ?= 1,2,3,4,5,6,7,8,9,10
 replication-test: $(SYNCED)  ## groups of real members under faults, an etcd, four kinds of clients: nothing acknowledged is lost, logs byte-identical
 	NEMESIS_SEEDS=$(NEMESIS_SEEDS) $(BIN)/pytest -m "" -n 2 --dist load tests/replication
 replication-soak: $(SYNCED)  ## the same with 20 failovers, and random faults for NEMESIS_SECONDS (600) of each seed
-	FAILOVERS=20 NEMESIS_SEEDS=$(NEMESIS_SEEDS) NEMESIS_SECONDS=$${NEMESIS_SECONDS:-600} $(BIN)/pytest -m "" tests/replication/test_nemesis.py tests/replication/test_clients_follow.py
+	FAILOVERS=20 NEMESIS_SEEDS=$(NEMESIS_SEEDS) NEMESIS_SECONDS=$${NEMESIS_SECONDS:-600} $(BIN)/pytest -m "" tests/replication/test_nemesis.py tests/replication/test_clients_follow.py tests/replication/test_spark_follows.py
 soak-mutations: $(SYNCED)  ## put faults into the consumers of a soak, and require that its judge notices each
 	$(BIN)/python -m tests.soak.mutations
 

@@ -84,6 +84,9 @@ class FakeLog:
         messages = self._messages(queue)
         return Bounds(messages[0].queue_offset, messages[-1].queue_offset + 1) if messages else Bounds(0, 0)
 
+    def wait_for(self, queue: TopicQueue, end: int) -> bool:
+        return self.bounds(queue).max_offset >= end
+
     def offset_at(self, queue: TopicQueue, timestamp_ms: int) -> int | None:
         messages = self._messages(queue)
         if self._halving:

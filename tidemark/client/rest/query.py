@@ -79,6 +79,11 @@ class Query:
         """Return the address of the service that is used at present, one of `url`."""
         return self._connections.service.url
 
+    @property
+    def is_group(self) -> bool:
+        """True if the URL names several services, those of a group's members, of which one may be behind another."""
+        return self._connections.count > 1
+
     def watermark(self) -> WatermarkAnswer:
         """Return the watermark and the committed offset."""
         return cast(WatermarkAnswer, self.get("/v1/watermark"))

@@ -47,6 +47,9 @@ class FileLog:
         bounds = self._bounds(self._store.queue(*queue))
         return Bounds(bounds.min_offset, bounds.max_offset)
 
+    def wait_for(self, queue: TopicQueue, end: int) -> bool:
+        return self.bounds(queue).max_offset >= end
+
     def offset_at(self, queue: TopicQueue, timestamp_ms: int) -> int | None:
         reader = self._store.queue(*queue)
         answer = offset_by_time(reader, self._store.log, self._bounds(reader), timestamp_ms)

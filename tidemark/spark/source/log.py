@@ -66,6 +66,13 @@ class Log(Protocol):
         """
         ...
 
+    def wait_for(self, queue: TopicQueue, end: int) -> bool:
+        """Return True once the messages below *end* are readable, which a member of a group may not have yet.
+
+        False: they are not, and waiting does not help
+        """
+        ...
+
     def settle(self) -> None:
         """Wait, at most a few seconds, until everything that is committed now is visible."""
         ...

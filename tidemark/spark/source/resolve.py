@@ -135,11 +135,11 @@ class Resolver:
         return bounds.max_offset if offset == LATEST else self.within(queue, offset, bounds)
 
     def within(self, queue: TopicQueue, offset: int, bounds: Bounds) -> int:
-        """Return *offset* if it exists; otherwise fail with failOnDataLoss, or return the nearest existing offset."""
+        """Return *offset* once it exists; otherwise fail with failOnDataLoss, or return the nearest existing offset."""
         if offset < bounds.min_offset:
             self.lost(gone(queue, offset, bounds.min_offset))
             return bounds.min_offset
-        if offset > bounds.max_offset:
+        if offset > bounds.max_offset and not self._log.wait_for(queue, offset):
             self.lost(short(queue, offset, bounds.max_offset))
             return bounds.max_offset
         return offset

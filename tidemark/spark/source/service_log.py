@@ -18,7 +18,7 @@ from tidemark.read.lookup.key_places import QueuePlace, can_be_indexed
 from tidemark.read.messages.message_columns import SCHEMA
 from tidemark.read.records import REMOVED
 from tidemark.spark.source.log import BATCH_BYTES, Bounds, MessagePage, gone, short
-from tidemark.spark.source.visible import SETTLE_S, wait_until_visible
+from tidemark.spark.source.visible import CATCH_UP_S, SETTLE_S, wait_until, wait_until_visible
 from tidemark.store.originals.topics import BATCH_QUEUE
 from tidemark.tls.credentials import Credentials
 
@@ -91,6 +91,17 @@ class ServiceLog:
 
     def pages(self, queue: TopicQueue, start: int, end: int, *, tags: frozenset[str] | None) -> Iterator[MessagePage]:
         tag = None if tags is None else sorted(tags)
+        while True:
+            for page in self._pages_here(queue, start, end, tag):
+                yield page
+                start = page.next_offset
+            if start >= end:
+                return
+            if not self.wait_for(queue, end):
+                raise short(queue, start, start)
+
+    def _pages_here(self, queue: TopicQueue, start: int, end: int, tag: list[str] | None) -> Iterator[MessagePage]:
+        """Yield the messages that the service has now."""
         next_offset = start
         most = min(end - start, _PAGE_MESSAGES)
         verify: TableVerify = "service" if tag else "client"  # readers of a large topic are many, the service is one
@@ -115,7 +126,10 @@ class ServiceLog:
             yield from _pages(wanted, next_offset, damage)
             if next_offset >= end:
                 return
-        raise short(queue, next_offset, next_offset)
+
+    def wait_for(self, queue: TopicQueue, end: int) -> bool:
+        """Wait, if the service is one of a group's."""
+        return self._query.is_group and wait_until(lambda: self.bounds(queue).max_offset >= end, CATCH_UP_S)
 
     def _require(self, queue: TopicQueue, offset: int) -> None:
         """Raise OffsetTooSmallError if retention deleted messages from *offset* on, because that is not damage."""

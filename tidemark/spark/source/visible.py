@@ -8,6 +8,7 @@ from collections.abc import Callable
 from tidemark.client.rest.query import Query
 
 SETTLE_S = 10.0
+CATCH_UP_S = 60.0  # for a member of a group that is behind another one
 _LOOK_S = 0.02
 
 

@@ -1,0 +1,94 @@
+"""A Spark stream reads a group's topic over failovers: each message once in the result, whichever member answers."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from tests.integration.spark.conftest import spark  # noqa: F401 - a fixture
+from tests.replication.conftest import MakeElected
+from tests.replication.elected import TOPIC
+from tests.replication.members import until
+from tests.replication.nemesis.faults import LinkedMembers
+from tests.replication.test_clients_follow import FAILOVERS, TIMEOUT_S, Sending, fail_over
+from tidemark.client import Producer
+
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
+
+
+@pytest.fixture
+def members(make_elected: MakeElected) -> LinkedMembers:
+    return make_elected(with_readers=True)
+
+
+class Stream:
+    """A stream of the topic, whose batches are collected. rows: how often each body came."""
+
+    def __init__(self, session: SparkSession, url: str, checkpoint: Path) -> None:
+        self.rows: Counter[bytes] = Counter()
+        source = session.readStream.format("tidemark")
+        frame = source.options(url=url, subscribe=TOPIC, startingOffsets="earliest").load()
+        writer = frame.writeStream.foreachBatch(self._take).option("checkpointLocation", str(checkpoint))
+        self.query = writer.trigger(processingTime="0 seconds").start()
+
+    def _take(self, frame: DataFrame, _: int) -> None:
+        self.rows.update(bytes(row.body) for row in frame.select("body").collect())
+
+    def require_running(self) -> bool:
+        """Raise the exception that has ended the stream."""
+        if (error := self.query.exception()) is not None:
+            raise error
+        return self.query.isActive
+
+
+@pytest.fixture
+def stream(spark: SparkSession, members: LinkedMembers, tmp_path: Path) -> Iterator[Stream]:  # noqa: F811
+    members.start()
+    members.until_in_sync(members.until_writer(), 3)
+    with Producer(members.writers, timeout_s=TIMEOUT_S) as producer:
+        producer.send(TOPIC, b"first")
+    started = Stream(spark, members.url, tmp_path / "checkpoint")
+    yield started
+    started.query.stop()
+
+
+def test_a_stream_goes_on_over_failovers(members: LinkedMembers, stream: Stream) -> None:
+    with Producer(members.writers, timeout_s=TIMEOUT_S) as producer, Sending(producer) as sending:
+        for number in range(FAILOVERS):
+            sending.go_on()
+            fail_over(members, by_pause=bool(number % 2))
+        sending.go_on()
+    assert not sending.failures
+    expected = {b"first", *(key.encode() for key in sending.sent)}
+    until(
+        lambda: stream.require_running() and expected <= stream.rows.keys(), "everything is read", found=members.found
+    )
+    assert stream.rows == Counter(expected)
+
+
+def test_a_stream_waits_for_a_member_that_is_behind(members: LinkedMembers, stream: Stream) -> None:
+    """The first member answers first again after its return, with less than the stream has read already."""
+    until(lambda: stream.rows, "the first message is read")
+    behind = next(iter(members.ports))
+    if members.until_writer() == behind:
+        members.group(behind).hand_over(next(name for name in members.ports if name != behind))
+    members.kill_query(behind)
+    members.signal_pipeline(behind, signal.SIGSTOP)
+    with Producer(members.writers, timeout_s=TIMEOUT_S) as producer:
+        for number in range(100):
+            producer.send(TOPIC, b"%d" % number, key="k")
+        until(lambda: stream.require_running() and len(stream.rows) == 101, "another member shows everything")
+        members.start_query(behind)
+        until(lambda: members.has_query(behind), "the first member answers")
+        for number in range(100, 120):
+            producer.send(TOPIC, b"%d" % number, key="k")
+    time.sleep(3)  # tasks ask the first member
+    members.signal_pipeline(behind, signal.SIGCONT)
+    until(lambda: stream.require_running() and len(stream.rows) == 121, "everything is read", found=members.found)
+    assert max(stream.rows.values()) == 1
