@@ -29,12 +29,13 @@ def built(folder: Path) -> str:
 
 @pytest.fixture
 def of_page(tmp_path: Path) -> Path:
-    """Return the folder of the kustomization in docs/kubernetes.md, with its component for TLS."""
+    """Return the folder of the kustomization in docs/kubernetes.md, with its components for TLS and replication."""
     page = PAGE.read_text()
     (kustomization,) = re.findall(r"^```yaml\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
-    (components,) = re.findall(r"^    (components: .*\n)", page, re.MULTILINE)
+    components = re.findall(r"^    components: \[(.*)\]\n", page, re.MULTILINE)
+    assert len(components) == 2
     shutil.copytree(FOLDER, tmp_path / "tidemark" / "deploy" / "kubernetes")
-    (tmp_path / "kustomization.yaml").write_text(kustomization + components)
+    (tmp_path / "kustomization.yaml").write_text(f"{kustomization}components: [{', '.join(components)}]\n")
     return tmp_path
 
 
@@ -48,11 +49,15 @@ def test_the_manifests_satisfy_the_schemas(of_page: Path, tmp_path: Path, versio
         assert (done.returncode, "WARN" in done.stdout + done.stderr) == (0, False), done.stdout + done.stderr
 
 
-def test_the_pages_kustomization_sets_images_and_settings_and_mounts_tls(of_page: Path) -> None:
+def test_the_pages_kustomization_sets_images_settings_tls_and_members(of_page: Path) -> None:
     manifests = list(yaml.safe_load_all(built(of_page)))
     (settings,) = (one["data"] for one in manifests if one["kind"] == "ConfigMap")
     assert (settings["TIDEMARK_PIPELINE"], settings["TIDEMARK_ALLOW_PLAINTEXT"]) == ("plain", "false")
     (pod,) = (one["spec"]["template"]["spec"] for one in manifests if one["kind"] == "StatefulSet")
+    (stateful,) = (one["spec"] for one in manifests if one["kind"] == "StatefulSet")
+    assert (stateful["replicas"], stateful["podManagementPolicy"]) == (3, "Parallel")
+    named = {each["name"] for each in pod["containers"] if "TIDEMARK_MEMBER" in str(each.get("env"))}
+    assert named == {"writer", "query"}
     mounted = {each["name"] for each in pod["containers"] for one in each["volumeMounts"] if one["mountPath"] == "/tls"}
     assert mounted == {"writer", "query"}
     images = {each["image"] for each in (*pod["initContainers"], *pod["containers"])}

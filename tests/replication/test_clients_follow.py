@@ -18,10 +18,10 @@ from tidemark.client import Consumer, Producer, Query, ReceivedMessage, SendStat
 from tidemark.client.wire.topic_admin import Topics
 from tidemark.client.wire.wire import Wire
 
-pytestmark = [pytest.mark.integration, pytest.mark.slow]
 TIMEOUT_S = 60.0
 APPEND = f"/v1/topics/{TOPIC}/messages"
 FAILOVERS = int(os.environ.get("FAILOVERS", "2"))
+pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(300 + 30 * FAILOVERS)]
 
 
 @pytest.fixture

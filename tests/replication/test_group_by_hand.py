@@ -238,7 +238,10 @@ def test_async_replicas_follow_and_are_promoted_only_with_the_loss_accepted(make
         assert producer.send(TOPIC, b"3").queue_offset >= 0
 
 
-def test_topics_and_offsets_are_copied(make: Make) -> None:
+def test_kf29_topics_with_attributes_are_copied(make: Make) -> None:
+    """A slave did not take a topic with attributes, and lost the other topics with it (rocketmq#9403); here the files
+    of topics, deletions and offsets are copied as they are.
+    """
     members = started(make, "ab")
     with Topics(members.address("a")) as topics:
         topics.create("kept", queues=3, attributes=BATCH_QUEUE)

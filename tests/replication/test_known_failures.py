@@ -1,8 +1,4 @@
-"""Failures of RocketMQ's replication that its users have reported, by the numbers of their issues; here they are none.
-
-5663 (the set grows at the controller before the master knows) is a rule of the model: tests/unit/replication. 9403 (a
-topic with attributes is not copied) and 5077 (records arrive before their topic) are in test_group_by_hand.py.
-"""
+"""Failures of RocketMQ's replication that its users have reported; here they are none (docs/guarantees.md)."""
 
 from __future__ import annotations
 
@@ -55,8 +51,10 @@ def is_refused(producer: Producer) -> bool:
     return False
 
 
-def test_6662_a_writer_without_its_replicas_commits_nothing_and_gives_up_its_role(make_elected: MakeElected) -> None:
-    """It still has its lease: etcd is reached by all."""
+def test_kf23_a_writer_without_its_replicas_commits_nothing(make_elected: MakeElected) -> None:
+    """A master that was cut off from its slaves moved the confirm offset alone, and the next master lost the messages
+    (rocketmq#6662); here such a writer commits nothing and gives up its role, although it still has its lease.
+    """
     members = make_elected(TIDEMARK_REPLICA_TIMEOUT_MS="500")
     writer = started(members)
     others = [name for name in members.ports if name != writer]
@@ -75,8 +73,10 @@ def test_6662_a_writer_without_its_replicas_commits_nothing_and_gives_up_its_rol
     members.until_level(*members.ports)
 
 
-def test_7689_a_new_writer_keeps_what_it_has_and_uses_no_queue_offset_twice(make_elected: MakeElected) -> None:
-    """The tail of a member that was not known to be complete is committed later, and the next offset follows it."""
+def test_kf24_a_new_writer_uses_no_queue_offset_twice(make_elected: MakeElected) -> None:
+    """A new master recovered to its confirm offset, and gave queue offsets above it to other messages (rocketmq#7689);
+    here it keeps its whole log, which is committed later, and the next offset follows it.
+    """
     members = make_elected(TIDEMARK_REPLICA_LAG_MS="20000", TIDEMARK_REPLICA_TIMEOUT_MS="300")
     writer = started(members)
     with_tail, without = (name for name in members.ports if name != writer)
@@ -104,8 +104,10 @@ def test_7689_a_new_writer_keeps_what_it_has_and_uses_no_queue_offset_twice(make
     assert stored_keys(members.folder(writer)) == {"open": (0, 0), "next": (0, 1)}
 
 
-def test_3015_and_1155_only_members_are_replicas(make: Make) -> None:
-    """Neither a stray connection nor a program with another name counts as a copy, although both acknowledge."""
+def test_kf25_only_members_are_replicas(make: Make) -> None:
+    """Any connection that sent eight bytes counted as a slave that has everything (rocketmq#3015, rocketmq#1155); here
+    neither a stray connection nor a program with another name counts as a copy, although both acknowledge.
+    """
     members = make("ab")
     members.start("a")
     members.promote("a")
@@ -126,7 +128,10 @@ def test_3015_and_1155_only_members_are_replicas(make: Make) -> None:
             producer.send(TOPIC, b"refused")
 
 
-def test_1094_a_writer_that_returns_does_not_bring_back_old_offsets(make_elected: MakeElected) -> None:
+def test_kf26_a_writer_that_returns_does_not_bring_back_old_offsets(make_elected: MakeElected) -> None:
+    """A master that came back replaced the offsets that groups had reached meanwhile by its older ones (rocketmq#1094);
+    here it takes those of the present writer.
+    """
     members = make_elected(with_readers=True)
     writer = started(members)
     with Topics(members.writers) as topics, members.producer(writer) as producer:

@@ -15,6 +15,9 @@ from tests.replication.nemesis.faults import LinkedMembers, Nemesis
 from tests.replication.nemesis.history import History, findings
 from tidemark.client import Query
 from tidemark.client.wire.topic_admin import Topics
+from tidemark.index.check.scope import whole_store
+from tidemark.index.check.store import check_store
+from tidemark.store.paths import StorePaths
 
 SEEDS = [int(seed) for seed in os.environ.get("NEMESIS_SEEDS", "1").split(",")]
 SECONDS = float(os.environ.get("NEMESIS_SECONDS", "20"))
@@ -73,3 +76,6 @@ def test_nothing_acknowledged_is_lost_under_random_faults(members: LinkedMembers
     logs, queues = ([find(name) for name in members.ports] for find in (members.log_files, members.queue_files))
     assert all(log == logs[0] for log in logs)
     assert all(queue == queues[0] for queue in queues)
+    for name in members.ports:
+        paths = StorePaths(members.folder(name))
+        assert not check_store(paths, whole_store(paths)).findings, f"{name}: {made}"

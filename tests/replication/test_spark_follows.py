@@ -19,7 +19,7 @@ from tests.replication.nemesis.faults import LinkedMembers
 from tests.replication.test_clients_follow import FAILOVERS, TIMEOUT_S, Sending, fail_over
 from tidemark.client import Producer
 
-pytestmark = [pytest.mark.integration, pytest.mark.slow]
+pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(300 + 30 * FAILOVERS)]
 
 
 @pytest.fixture

@@ -91,11 +91,27 @@ def test_a_container_is_checked_as_in_its_image(pod: dict[str, Any], name: str) 
 def test_the_settings_are_known_and_no_other_variable_is_set(pod: dict[str, Any]) -> None:
     """The services refuse unknown ones."""
     text = (FOLDER / "base" / "settings.env").read_text()
-    literals = yaml.safe_load((FOLDER / "tls" / "kustomization.yaml").read_text())["configMapGenerator"][0]["literals"]
-    lines = [line for line in (*text.splitlines(), *literals) if not line.startswith("#")]
+    lines = [line for line in text.splitlines() if not line.startswith("#")]
+    for name in ("tls", "replicated"):
+        component = yaml.safe_load((FOLDER / name / "kustomization.yaml").read_text())
+        lines += component["configMapGenerator"][0]["literals"]
+        (patch,) = component["patches"]
+        added = [one["value"] for one in yaml.safe_load(patch["patch"]) if one["path"].endswith("/env")]
+        lines += [f"{variable['name']}=" for variables in added for variable in variables]
     settings = dict(line.split("=", 1) for line in lines)
-    assert settings and unknown_settings(settings) == []
+    assert "TIDEMARK_MEMBER" in settings and unknown_settings(settings) == []
     assert all("env" not in each for each in pod["containers"])
+
+
+def test_the_members_of_a_group_are_the_pods(pod: dict[str, Any]) -> None:
+    component = yaml.safe_load((FOLDER / "replicated" / "kustomization.yaml").read_text())
+    settings = dict(line.split("=", 1) for line in component["configMapGenerator"][0]["literals"])
+    patch = {one["path"]: one["value"] for one in yaml.safe_load(component["patches"][0]["patch"])}
+    pods = [f"tidemark-{number}" for number in range(patch["/spec/replicas"])]
+    assert settings["TIDEMARK_GROUP_MEMBERS"] == ",".join(f"{name}={name}.tidemark:8081" for name in pods)
+    assert settings["TIDEMARK_WRITER_ADDRESS"] == "|".join(f"{name}.tidemark:8081" for name in pods)
+    patched = [pod["containers"][number]["name"] for number in (0, 2)]
+    assert patched == ["writer", "query"]
 
 
 def test_services_and_ports_fit_containers_and_the_jobs_of_the_alert_rules(pod: dict[str, Any]) -> None:

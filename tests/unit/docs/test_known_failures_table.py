@@ -1,4 +1,4 @@
-"""The list of known failures in docs/guarantees.md matches the tests and has all 22 entries."""
+"""The list of known failures in docs/guarantees.md matches the tests and has all 29 entries."""
 
 from __future__ import annotations
 
@@ -12,6 +12,6 @@ def test_the_list_of_known_failures_is_current() -> None:
     assert "https://github.com/apache/rocketmq/issues/10017" in page
 
 
-def test_each_of_the_22_known_failures_has_a_test() -> None:
-    """They have the numbers 1 to 22."""
-    assert {failure.number for failure in known_failures()} == set(range(1, 23))
+def test_each_of_the_29_known_failures_has_a_test() -> None:
+    """They have the numbers 1 to 29."""
+    assert {failure.number for failure in known_failures()} == set(range(1, 30))

@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from tidemark.cli.health.doctor_group import group_check
 from tidemark.cli.health.doctor_services import ask_health, clock_check, query_check, writer_check
 from tidemark.cli.health.finding import DoctorFinding, Level
 from tidemark.errors import StoreContradictionError
@@ -40,6 +41,8 @@ def all_checks(data: Path, writer: str | None, query: str | None) -> Iterator[Do
     yield from package_checks()
     if _version("grpcio") is not None:
         yield writer_check(writer)
+        if (group := group_check(writer)) is not None:
+            yield group
     url, heard = ask_health(query)
     yield query_check(url, heard)
     yield clock_check(heard)

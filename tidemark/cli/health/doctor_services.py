@@ -14,7 +14,7 @@ from tidemark.cli.terminal.service_addresses import DEFAULT_QUERY_URL, DEFAULT_W
 from tidemark.client.errors.address_faults import members_of
 from tidemark.tls.credentials import TLS_SCHEME, Credentials
 
-_TIMEOUT_S = 3.0
+TIMEOUT_S = 3.0
 _CLOCK_WARN_S = 2.0  # a Date header has whole seconds
 _CLOCK_FAIL_S = 60.0
 
@@ -36,7 +36,7 @@ def writer_check(address: str | None) -> DoctorFinding:
     where = address or DEFAULT_WRITER_ADDRESS
     if is_refused(where):
         return DoctorFinding(Level.OK, "writer", f"{where}: the port is free; start a writer with `tidemark serve`")
-    with Producer(address, timeout_s=_TIMEOUT_S) as producer:
+    with Producer(address, timeout_s=TIMEOUT_S) as producer:
         try:
             info = producer.log_info()
         except StoreError as error:
@@ -59,7 +59,7 @@ def is_refused(address: str) -> bool:
 def _is_refused(address: str) -> bool:
     host, _, port = address.removeprefix(TLS_SCHEME).rpartition(":")
     try:
-        socket.create_connection((host.strip("[]"), int(port)), _TIMEOUT_S).close()
+        socket.create_connection((host.strip("[]"), int(port)), TIMEOUT_S).close()
     except ConnectionRefusedError:
         return True
     except (OSError, ValueError):
@@ -75,9 +75,9 @@ def ask_health(url: str | None) -> tuple[str, Heard]:
     if parts.scheme == "https":
         context = Credentials.from_environment().context()
         connection: http.client.HTTPConnection
-        connection = http.client.HTTPSConnection(host, port, timeout=_TIMEOUT_S, context=context)
+        connection = http.client.HTTPSConnection(host, port, timeout=TIMEOUT_S, context=context)
     else:
-        connection = http.client.HTTPConnection(host, port, timeout=_TIMEOUT_S)
+        connection = http.client.HTTPConnection(host, port, timeout=TIMEOUT_S)
     try:
         connection.request("GET", f"{parts.path.rstrip('/')}/healthz")
         answer = connection.getresponse()

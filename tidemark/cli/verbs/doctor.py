@@ -27,9 +27,9 @@ def doctor(
 ) -> None:
     """Check this machine for Tidemark's requirements.
 
-    Shows the addresses and credentials and their sources. Checks Java, Python, packages, ports, disk, fdatasync, clock
-    and memory, and changes nothing. Each line is ok, warn or fail, and names the next step unless it is ok. Exit status
-    1 if a check fails.
+    Shows the addresses and credentials and their sources. Checks Java, Python, packages, ports, the members of the
+    writer's group, disk, fdatasync, clock and memory, and changes nothing. Each line is ok, warn or fail, and names the
+    next step unless it is ok. Exit status 1 if a check fails.
     """
     from tidemark.cli.health.connection_finding import connection_finding
     from tidemark.cli.health.doctor_checks import all_checks

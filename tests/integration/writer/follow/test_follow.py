@@ -200,8 +200,9 @@ def _flipped(data: bytes, place: int) -> bytes:
     return data if not 0 <= place < len(data) else data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :]
 
 
-def test_a_topic_is_known_before_its_first_record_is_shown(master: FakeMaster, tmp_path: Path) -> None:
-    """A topic with batches that came later would be indexed with queues of the other kind."""
+def test_kf28_a_topic_is_known_before_its_first_record_is_shown(master: FakeMaster, tmp_path: Path) -> None:
+    """Records came to a slave up to a minute before their topic, and batches got queues of the other kind
+    (rocketmq#5077); here a topic's configuration is stored first."""
     copy, end = tmp_path / "copy", master.end
     topics = StorePaths(master.folder).topics.read_bytes()
     master.set_table("topics.json", {"topicConfigTable": {}})
