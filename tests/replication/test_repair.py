@@ -10,11 +10,11 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.replication.conftest import MakeElected
+from tests.replication.conftest import Make, MakeElected
 from tests.replication.elected import TOPIC
 from tests.replication.members import until
 from tests.replication.nemesis.faults import LinkedMembers
-from tidemark.client import Message, Query
+from tidemark.client import Message, Producer, Query
 from tidemark.client.wire.topic_admin import Topics
 from tidemark.replication.repairs import read_repairs
 from tidemark.store.paths import StorePaths
@@ -31,19 +31,18 @@ def fill(members: LinkedMembers) -> str:
     members.until_in_sync(writer, 3)
     with Topics(members.writers) as topics, members.producer(writer) as producer:
         topics.create(TOPIC, queues=1)
-        for number in range(10):
-            producer.send_batch(
-                [
-                    Message(
-                        TOPIC, f"{number:03d}.{n:03d}".encode().ljust(BODY_BYTES, b"b"), properties={"colour": "blue"}
-                    )
-                    for n in range(20)
-                ]
-            )
+        send(producer, 10)
     members.until_level(*members.ports)
     for name in members.ports:
         until(lambda name=name: shown(members, name) == 200, f"{name} shows everything", found=members.found)  # type: ignore[misc]
     return writer
+
+
+def send(producer: Producer, batches: int) -> None:
+    """Send batches of 20 messages."""
+    for number in range(batches):
+        bodies = [f"{number:03d}.{n:03d}".encode().ljust(BODY_BYTES, b"b") for n in range(20)]
+        producer.send_batch([Message(TOPIC, body, properties={"colour": "blue"}) for body in bodies])
 
 
 def shown(members: LinkedMembers, name: str) -> int:
@@ -106,6 +105,22 @@ def test_flipped_bits_are_found_and_repaired_on_every_member(make_elected: MakeE
         assert producer.send(TOPIC, b"next").queue_offset == 200
 
 
+def test_of_two_members_the_one_with_the_noted_checksum_is_right(make: Make) -> None:
+    members = make("ab", TIDEMARK_SCRUB_INTERVAL_S="0.5", TIDEMARK_COMMIT_LOG_SEGMENT_SIZE_BYTES=str(SEGMENT_BYTES))
+    members.start()
+    members.promote("a")
+    members.until_in_sync("a", 2)
+    with members.producer("a") as producer:
+        send(producer, 60)
+    noted = [StorePaths(members.folder(name)).replication / "checksums" for name in members.ports]
+    until(lambda: all(file.stat().st_size for file in noted), "the members agree", found=members.found)
+    right = log_hashes(members, "b")
+    for number, name in enumerate(members.ports):
+        file = log_file(members, name, number)
+        flip(file, place_of(file, b"blue"))
+        until(lambda name=name: log_hashes(members, name) == right, f"{name} is repaired", found=members.found)  # type: ignore[misc]
+
+
 def test_damage_that_the_pipeline_finds_is_repaired_at_once(make_elected: MakeElected) -> None:
     members = make_elected(
         with_readers=True,
@@ -128,5 +143,6 @@ def test_damage_that_the_pipeline_finds_is_repaired_at_once(make_elected: MakeEl
     members.signal(name, signal.SIGCONT)
     until(lambda: log_hashes(members, name) == right, "the log is repaired", found=members.found)
     url = f"http://127.0.0.1:{members.query_ports[name]}"
+    until(lambda: members.has_query(name), "the query service answers")
     until(lambda: httpx.get(f"{url}/v1/corruptions").json()["total"] == 0, "the ledger has no damage")
     until(lambda: shown(members, name) == 200, "everything is shown")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -11,10 +12,12 @@ from typing import Protocol
 
 import numpy as np
 import structlog
+from isal.isal_zlib import crc32
 
 from tidemark.errors import FlushFailedError, StoreError
 from tidemark.format.dispatch_request import Fault
 from tidemark.index.ledger import read_ledger
+from tidemark.replication.known_checksums import STEP_BYTES, KnownChecksums
 from tidemark.replication.repairs import Repair, last_scrub_s, note_repair, note_scrub
 from tidemark.store.paths import StorePaths
 from tidemark.store.storage import Storage
@@ -29,7 +32,7 @@ log = structlog.get_logger()
 
 _LOOK_S = 2.0  # between two looks at the ledger of damage
 _PIECE_BYTES = 64 << 20  # compared with one question
-_STEP_BYTES = 1 << 20  # of a checksum
+_SETTLE_S = 1.0  # until the other members know that the last bytes are committed
 _LONGEST_RECORD_BYTES = 16 << 20
 
 
@@ -73,6 +76,7 @@ class Scrub:
         self._segments = segments
         self._others = others
         self._metrics = metrics
+        self._known = KnownChecksums(paths.replication)
         self._thread = ThreadPoolExecutor(1, "scrub")
         self._task: asyncio.Task[None] | None = None
         self._given_up: set[int] = set()  # places of the ledger that no member could repair, already logged
@@ -87,6 +91,7 @@ class Scrub:
             self._task.cancel()
             await asyncio.wait((self._task,))
         await asyncio.to_thread(self._thread.shutdown)
+        self._known.close()
 
     async def _run(self, on_failure: Callable[[StoreError], None]) -> None:
         while self._others.names:
@@ -108,26 +113,50 @@ class Scrub:
 
     async def compare(self) -> None:
         """Compare all committed bytes with those of the other members, and repair ours."""
-        for begin, end in _pieces(await self.member_log.begin(), self.member_log.committed):
+        last = self.member_log.committed
+        await asyncio.sleep(_SETTLE_S)
+        for begin, end in _pieces(await self.member_log.begin(), last):
             started = time.monotonic()
-            for place in await self._different(begin, end):
-                await self._repair(*place)
+            await self._compare_piece(begin, end)
             self._metrics.note_scrubbed(end - begin)
             await asyncio.sleep(max(0.0, (end - begin) / self._bytes_per_s - (time.monotonic() - started)))
 
-    async def _different(self, begin: int, end: int) -> list[tuple[int, int]]:
-        """Return the steps of [begin, end) in which another member has other bytes, each within one file."""
-        ours = await self.member_log.checksums(begin, end, _STEP_BYTES)
-        different = set[int]()
+    async def _compare_piece(self, begin: int, end: int) -> None:
+        ours = await self.member_log.checksums(begin, end, STEP_BYTES)
+        theirs: list[Sequence[int]] = []
         for name in self._others.names:
             try:
-                theirs = await self._others.checksums(name, begin, end, _STEP_BYTES)
+                theirs.append(await self._others.checksums(name, begin, end, STEP_BYTES))
             except StoreError as error:  # it is away, or its log begins later
                 log.debug("member_not_compared", member=name, begin=begin, error=error.message)
-                continue
-            different |= {number for number, crc in enumerate(theirs) if crc != ours[number]}
-        steps = (begin + number * _STEP_BYTES for number in sorted(different))
-        return [part for at in steps for part in self._parts(at, min(at + _STEP_BYTES, end))]
+        for number, crc in enumerate(ours):
+            at = begin + number * STEP_BYTES
+            await self._compare_step(at, min(at + STEP_BYTES, end), crc, {crcs[number] for crcs in theirs})
+
+    async def _compare_step(self, begin: int, end: int, ours: int, theirs: set[int]) -> None:
+        """Compare the checksum of [begin, end) with the noted one, else with those of the other members."""
+        known = self._known.of(begin, end)
+        if known is not None:
+            if ours != known:
+                await self._restore(begin, end, known)
+        elif theirs == {ours}:
+            self._known.note(begin, end, ours)
+        elif theirs:
+            for part in self._parts(begin, end):
+                await self._repair(*part)
+
+    async def _restore(self, begin: int, end: int, known: int) -> None:
+        """Replace our bytes by those of a member with the checksum that was noted."""
+        for name in self._others.names:
+            with contextlib.suppress(StoreError):
+                theirs = await self._others.fetch(name, begin, end)
+                if crc32(theirs) == known:
+                    ours = await self.member_log.read(begin, end)
+                    for at, stop in self._parts(begin, end):
+                        part = slice(at - begin, stop - begin)
+                        await self._replace(at, ours[part], theirs[part], name)
+                    return
+        log.warning("damage_not_repaired", physical_offset=begin, reason="CHECKSUM")
 
     def _parts(self, begin: int, end: int) -> Iterator[tuple[int, int]]:
         """Yield [begin, end) file by file."""
@@ -170,10 +199,15 @@ class Scrub:
                 return False
             self._note(begin, end - begin, same)
             return True
-        first, data = _difference(place.of(ours), place.of(copies[source]))
-        loop = asyncio.get_running_loop()
-        await loop.run_in_executor(self._thread, self._write, place.begin + first, data, source)
+        await self._replace(place.begin, place.of(ours), place.of(copies[source]), source)
         return True
+
+    async def _replace(self, begin: int, ours: bytes, theirs: bytes, source: str) -> None:
+        """Replace *ours* at physical offset *begin* by *theirs* where they differ."""
+        if ours != theirs:
+            first, data = _difference(ours, theirs)
+            loop = asyncio.get_running_loop()
+            await loop.run_in_executor(self._thread, self._write, begin + first, data, source)
 
     def _write(self, offset: int, data: bytes, source: str) -> None:
         """Replace our bytes at physical *offset*, durably, and note that. Raises FlushFailedError, OSError."""
