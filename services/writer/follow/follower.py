@@ -87,7 +87,7 @@ class Follower:
         bounds = await log_bounds(self._calls, broker)
         await self._begin(bounds)
         await self._copy_tables(broker)
-        cutter = await self._in_thread(self._disk.cutter)
+        cutter = await self._in_thread(self._disk.cutter, bounds.begin)
         link = await HaLink.open(broker)
         try:
             await link.report(cutter.first)

@@ -51,10 +51,13 @@ class FollowerDisk:
         self._published.flush(offset, store_timestamp=0)
         self._published.commit(offset)
 
-    def cutter(self) -> RecordCutter:
-        """Return the cutter of a new connection, which compares the end of this log with the broker's bytes."""
+    def cutter(self, least: int) -> RecordCutter:
+        """Return the cutter of a new connection, which compares the end of this log with the broker's bytes.
+
+        least: physical offset at which the broker's log begins; it sends nothing from below
+        """
         end, files = self.end, self._store.segments.log
-        begin = max(1, files.min_offset, end - _OVERLAP_BYTES) if files.starts else end
+        begin = max(1, least, files.min_offset, end - _OVERLAP_BYTES) if files.starts else end
         overlap = bytearray()
         while begin + len(overlap) < end:
             at = begin + len(overlap)

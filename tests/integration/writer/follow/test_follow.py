@@ -150,6 +150,19 @@ def test_a_log_whose_first_files_are_deleted_is_copied_from_its_beginning(master
     assert min(file.name for file in (tmp_path / "copy" / "commitlog").iterdir()) == f"{FILE_BYTES:020}"
 
 
+def test_a_copy_goes_on_if_the_broker_has_deleted_what_both_would_be_compared_by(
+    master: FakeMaster, tmp_path: Path
+) -> None:
+    copy, end = tmp_path / "copy", master.end
+    master.end = FILE_BYTES + 20_000
+    with stack_of(copy, master) as stack:
+        until(lambda: master.reported and master.reported[-1] > FILE_BYTES, "the first file is copied")
+        stack.stop()
+        master.begin, master.end = FILE_BYTES, end
+        stack.start_service(WRITER)
+        require_equal(copy, master)
+
+
 def test_a_log_that_parts_from_the_brokers_is_kept_and_not_followed(master: FakeMaster, tmp_path: Path) -> None:
     """RocketMQ's own slave would append behind other bytes, without a word."""
     copy, end = tmp_path / "copy", master.end
