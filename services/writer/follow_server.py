@@ -88,7 +88,7 @@ class FollowServer:
     def _refuse(self) -> NoReturn:
         raise NotLeaderError(
             f"this store follows the RocketMQ broker {self._url.broker}, and does not append: send to that broker, or "
-            "unset TIDEMARK_FOLLOW to go on with this store alone",
+            "unset TIDEMARK_FOLLOW to make this store independent of it",
             writer="",
         )
 

@@ -113,7 +113,10 @@ ROWS = (
     MetricRow("tidemark_follow_connected", _G, FOLLOWER, "1: the RocketMQ broker that is followed sends its log"),
     MetricRow("tidemark_follow_log_end_offset", _G, FOLLOWER, "Physical offset up to which its log is copied"),
     MetricRow(
-        "tidemark_follow_behind_bytes", _G, FOLLOWER, "Bytes that the copy lacked when the broker last told its end"
+        "tidemark_follow_behind_bytes",
+        _G,
+        FOLLOWER,
+        "Bytes of the broker's log that the copy lacks, looked at every ten seconds",
     ),
     MetricRow("tidemark_replication_is_writer", _G, GROUP, "1: this member is the writer of its replication group"),
     MetricRow("tidemark_replication_epoch", _G, GROUP, "The newest epoch of the group that this member has heard of"),

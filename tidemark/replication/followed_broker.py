@@ -17,7 +17,7 @@ class FollowedBroker(NamedTuple):
 
     address       host:port of its remoting port; "" if it is not known yet
     is_connected  the broker sends its log
-    behind_bytes  of its log that this store lacks, when the broker last told its end; None if it did not yet
+    behind_bytes  bytes of its log that this store lacks, at the last look at both ends; None before the first look
     problem       why it is not connected; "" if it is
     at_ms         epoch milliseconds at which this was so
     """

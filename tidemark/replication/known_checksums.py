@@ -1,7 +1,7 @@
 """Checksums of a member's log, noted while its bytes were those of other members, too: `checksums` in its folder.
 
 Later they show which member is right about bytes that no record's checksum covers. The file has 8 bytes for each MiB of
-the log, at that number: CRC-32 of the MiB · CRC-32 of its number and that checksum, which tells a noted one from zeros.
+the log, in its order: CRC-32 of the MiB · CRC-32 of its number and that checksum, so that zeros are not a checksum.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a name server and a broker tell a slave: addresses, sizes, the bounds of the log, tables."""
+"""Questions of a slave to name server and broker: addresses, sizes, the bounds of the log, tables."""
 
 from __future__ import annotations
 

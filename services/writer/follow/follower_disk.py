@@ -111,7 +111,7 @@ class FollowerDisk:
             self._store.make_committed_durable()
 
     def close(self) -> None:
-        """Sync the log, and close the store as a writer does, so that a writer or a broker can go on with it."""
+        """Sync the log, and close the store as a writer does, so that a writer or a broker can open it next."""
         end = self._log.sync()
         self._log.close()
         close_store(self._store, self._queue_offsets(end))

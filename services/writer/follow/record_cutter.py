@@ -79,7 +79,7 @@ class RecordCutter:
         return cuts
 
     def _without_overlap(self, data: bytes) -> bytes | memoryview:
-        """Compare *data* with the end of our log; return what is new."""
+        """Compare *data* with the end of our log; return the bytes after it."""
         if not self._overlap:
             return data
         common = min(len(data), len(self._overlap))

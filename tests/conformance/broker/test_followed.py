@@ -1,6 +1,6 @@
 """`tidemark follow` as a slave of a real broker under load, through kills of either side: equal logs, queues, messages.
 
-At the end the store goes on alone, with the broker's topics, queue offsets and offsets of groups.
+At the end the copy becomes a store of its own, which appends after the broker's last message.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ def test_a_copy_follows_a_broker_through_kills_of_both(
             assert httpx.get(f"{stack.query_url}/v1/corruptions").json()["total"] == 0
             compared = require_equal_files(broker, copy, end)
     tell(capsys, f"followed, seed {seed}: {count} messages, {compared:,} bytes equal, log of {end:,} bytes")
-    go_on_alone(copy)
+    append_to_copy(copy)
 
 
 def broker_end(stack: LocalStack) -> int:
@@ -141,7 +141,7 @@ def is_level(stack: LocalStack, since_ms: float) -> bool:
 
 
 def require_messages(broker: RealBroker, stack: LocalStack, sender: Sender) -> int:
-    """Compare every message with what the broker's client reads, and with what was acknowledged; return the count."""
+    """Compare every message with the broker's client and with the acknowledged ones; return the count."""
     count = 0
     with httpx.Client(base_url=stack.query_url, timeout=60) as client:
         for topic in QUEUES:
@@ -155,7 +155,7 @@ def require_messages(broker: RealBroker, stack: LocalStack, sender: Sender) -> i
     return count
 
 
-def go_on_alone(copy: Path) -> None:
+def append_to_copy(copy: Path) -> None:
     """The copy becomes a store of its own, which appends after the broker's last message."""
     with (
         LocalStack(copy, environment={"TIDEMARK_PIPELINE": "plain"}) as stack,

@@ -83,7 +83,7 @@ def state_of(copy: Path) -> FollowedBroker:
 
 
 def failure_of_start(stack: LocalStack) -> str:
-    """Start the writer, which ends by itself; return what it has said last."""
+    """Start the writer, which ends by itself; return the last line of its log."""
     with contextlib.suppress(ServiceDiedError):  # if it ends before it is seen
         stack.start_service(WRITER)
     until(lambda: stack.services[WRITER].exit_status is not None, "the writer ends")
@@ -116,7 +116,7 @@ def test_frames_of_any_size_are_put_together(master: FakeMaster, tmp_path: Path,
         require_equal(tmp_path / "copy", master)
 
 
-def test_a_killed_follower_goes_on_where_it_was(master: FakeMaster, tmp_path: Path) -> None:
+def test_a_killed_follower_continues_where_it_was(master: FakeMaster, tmp_path: Path) -> None:
     copy, end = tmp_path / "copy", master.end
     master.end = 1 + end // 2  # within a record
     with stack_of(copy, master) as stack:
@@ -150,7 +150,7 @@ def test_a_log_whose_first_files_are_deleted_is_copied_from_its_beginning(master
     assert min(file.name for file in (tmp_path / "copy" / "commitlog").iterdir()) == f"{FILE_BYTES:020}"
 
 
-def test_a_copy_goes_on_if_the_broker_has_deleted_what_both_would_be_compared_by(
+def test_a_copy_continues_if_the_broker_has_deleted_what_both_would_be_compared_by(
     master: FakeMaster, tmp_path: Path
 ) -> None:
     copy, end = tmp_path / "copy", master.end
@@ -264,8 +264,8 @@ def test_an_unknown_broker_is_named_with_those_that_are_known(master: FakeMaster
     assert "knows no master of broker broker-b; it knows the brokers broker-a" in died.value.last_lines[-1]
 
 
-def test_the_copy_goes_on_alone(master: FakeMaster, tmp_path: Path) -> None:
-    """The move: queue offsets, groups and delays go on where the broker's were."""
+def test_the_copy_becomes_a_store_of_its_own(master: FakeMaster, tmp_path: Path) -> None:
+    """After the move, queue offsets and groups continue at the broker's offsets."""
     copy = tmp_path / "copy"
     master.set_table("consumerOffset.json", {"offsetTable": {"orders@readers": {0: 3}}})
     with stack_of(copy, master, is_whole=True) as stack:

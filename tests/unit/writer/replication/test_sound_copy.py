@@ -37,7 +37,7 @@ def test_what_the_others_have_wrong_is_not_taken_from_them(at: int) -> None:
 
 def test_of_three_members_two_decide_on_bytes_without_a_checksum() -> None:
     assert is_sound(flipped(IN_PROPERTIES), SECOND)
-    assert sound_copy(flipped(IN_PROPERTIES), {"b": GOOD}, SECOND) is None, "of two nobody knows who is right"
+    assert sound_copy(flipped(IN_PROPERTIES), {"b": GOOD}, SECOND) is None, "two members cannot decide"
     assert sound_copy(flipped(IN_PROPERTIES), {"b": GOOD, "c": GOOD}, SECOND) == "b"
     assert sound_copy(GOOD, {"b": flipped(IN_PROPERTIES), "c": GOOD}, SECOND) is None
 
