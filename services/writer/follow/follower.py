@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 import structlog
 
@@ -15,7 +12,6 @@ from tidemark.errors import (
     ReplicaDivergedError,
     StoreContradictionError,
     StoreError,
-    UnavailableError,
 )
 from tidemark.remoting.codes import SlaveCode
 from tidemark.replication.followed_broker import FollowedBroker, now_ms
@@ -25,6 +21,7 @@ from tidemark.store.paths import StorePaths
 from ..config import WriterSettings
 from ..follow_settings import BrokerUrl
 from ..replication.concurrent_works import until_first_ends
+from ..replication.disk_thread import DiskThread
 from .broker import Broker, LogBounds, fetch_table, find_broker, log_bounds
 from .broker_calls import BrokerCalls
 from .follower_disk import FollowerDisk
@@ -53,7 +50,7 @@ class Follower:
         self._paths = paths
         self._disk = disk
         self._calls = BrokerCalls(settings.follow_access_key, settings.follow_secret_key_file)
-        self._thread = ThreadPoolExecutor(1, "follower-disk")
+        self._thread = DiskThread("follower-disk")
         self._received: list[HaFrame] = []
         self._waiting_bytes = 0
         self._changed = asyncio.Event()
@@ -87,7 +84,7 @@ class Follower:
         bounds = await log_bounds(self._calls, broker)
         await self._begin(bounds)
         await self._copy_tables(broker)
-        cutter = await self._in_thread(self._disk.cutter, bounds.begin)
+        cutter = await self._thread.run(self._disk.cutter, bounds.begin)
         link = await HaLink.open(broker)
         try:
             await link.report(cutter.first)
@@ -118,7 +115,7 @@ class Follower:
         """Check that our log is a beginning of the broker's; begin an empty one where the broker's begins."""
         end = self._disk.end
         if end == 0 and bounds.begin > 0:
-            await self._in_thread(self._disk.begin_at, bounds.begin)
+            await self._thread.run(self._disk.begin_at, bounds.begin)
         elif end < bounds.begin:
             raise OffsetTooSmallError(
                 f"the broker's log begins at {bounds.begin}, and this one ends at {end}: the broker has deleted what "
@@ -149,7 +146,7 @@ class Follower:
             await self._changed.wait()
             self._changed.clear()
             received, self._received = self._received, []
-            cuts: list[Cut] = await self._in_thread(cutter.add, received)
+            cuts: list[Cut] = await self._thread.run(cutter.add, received)
             new = {topic for cut in cuts for topic in cut.topics} - self._topics
             if new:  # the pipeline needs a topic's configuration before its first record
                 await self._copy_topics(broker)
@@ -158,7 +155,7 @@ class Follower:
                 if cut.damaged:
                     log.warning("damaged_records_copied", start=cut.start, end=cut.end, records=cut.damaged)
             if cuts:
-                await link.report(await self._in_thread(self._disk.apply, cuts))
+                await link.report(await self._thread.run(self._disk.apply, cuts))
             if cutter.damage is not None:
                 raise cutter.damage
             self._waiting_bytes -= sum(len(frame.data) for frame in received)
@@ -182,20 +179,20 @@ class Follower:
         """Make the committed offset durable at intervals."""
         while True:
             await asyncio.sleep(self._settings.confirm_interval_ms / 1000)
-            await self._in_thread(self._disk.make_confirm_durable)
+            await self._thread.run(self._disk.make_confirm_durable)
 
     async def _copy_tables(self, broker: Broker) -> None:
         await self._copy_topics(broker)
         delays = await fetch_table(self._calls, broker, SlaveCode.GET_ALL_DELAY_OFFSET)
-        await self._in_thread(self._disk.save_table, self._paths.delay_offsets, delays)
+        await self._thread.run(self._disk.save_table, self._paths.delay_offsets, delays)
         offsets = await fetch_table(self._calls, broker, SlaveCode.GET_ALL_CONSUMER_OFFSET)
-        await self._in_thread(self._disk.save_group_offsets, offsets)
+        await self._thread.run(self._disk.save_group_offsets, offsets)
 
     async def _copy_topics(self, broker: Broker) -> None:
         told = await fetch_table(self._calls, broker, SlaveCode.GET_ALL_TOPIC_CONFIG)
         table = {name: told[name] for name in ("dataVersion", "topicConfigTable") if name in told}
-        await self._in_thread(self._disk.save_table, self._paths.topics, table)
-        self._topics |= (await self._in_thread(load_topics, self._paths.topics)).keys()
+        await self._thread.run(self._disk.save_table, self._paths.topics, table)
+        self._topics |= (await self._thread.run(load_topics, self._paths.topics)).keys()
 
     async def _tell(
         self, *, is_connected: bool, address: str = "", behind_bytes: int | None = None, problem: str = ""
@@ -203,19 +200,12 @@ class Follower:
         self.state = FollowedBroker(
             self._url.broker, address or self.state.address, is_connected, behind_bytes, problem, now_ms()
         )
-        await self._in_thread(self._disk.publish, self.state)
+        await self._thread.run(self._disk.publish, self.state)
 
     async def save_queue_offsets(self) -> None:
         """Save the next offsets of all queues, between two writes."""
-        await self._in_thread(self._disk.save_queue_offsets)
-
-    async def _in_thread(self, call: Callable[..., Any], *arguments: Any) -> Any:
-        try:
-            return await asyncio.get_running_loop().run_in_executor(self._thread, call, *arguments)
-        except OSError as error:
-            raise UnavailableError(f"a file cannot be written: {error}") from error
+        await self._thread.run(self._disk.save_queue_offsets)
 
     async def close(self) -> None:
         """Sync and close the files, after `run` has ended or was cancelled."""
-        await self._in_thread(self._disk.close)
-        self._thread.shutdown()
+        await self._thread.close(self._disk.close)

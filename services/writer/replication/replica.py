@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager
-from typing import Any, Protocol
+from typing import Protocol
 
 import structlog
 
@@ -21,6 +20,7 @@ from tidemark.errors import (
 
 from ..config import WriterSettings
 from .concurrent_works import until_first_ends
+from .disk_thread import DiskThread
 from .messages import HEARTBEAT_S, SILENCE_S, Acknowledged, Config, Hello, TakeOver, Told, Welcome
 from .piece import Piece
 from .replica_disk import Applied, ReplicaDisk
@@ -73,7 +73,7 @@ class Replica:
         self._group = group
         self._find_writer = find_writer
         self._connect = connect
-        self._thread = ThreadPoolExecutor(1, "replica-disk")
+        self._thread = DiskThread("replica-disk")
         self._received: list[Piece | Config] = []
         self._waiting_bytes = 0
         self._committed = 0
@@ -142,7 +142,7 @@ class Replica:
             told = await self._next(link)
             if not isinstance(told.message, Welcome):
                 raise UnavailableError(f"{address} sent {type(told.message).__name__}, not a welcome")
-            start = await self._in_thread(self._disk.follow, told.message, told.end)
+            start = await self._thread.run(self._disk.follow, told.message, told.end)
             # An acknowledgement of an earlier stream may cover bytes that are cut now.
             self.applied = Applied(self._disk.acknowledged, self._disk.member.confirm)
             self.writer, self.epoch = address, told.message.epoch
@@ -185,7 +185,7 @@ class Replica:
             await self._changed.wait()
             self._changed.clear()
             received, self._received = self._received, []
-            self.applied = await self._in_thread(self._disk.apply, received, self._committed)
+            self.applied = await self._thread.run(self._disk.apply, received, self._committed)
             self._waiting_bytes -= sum(map(_size, received))
             self._has_room.set()
             if not self._received:
@@ -203,18 +203,11 @@ class Replica:
         """Make the confirm offset durable at intervals."""
         while True:
             await asyncio.sleep(self._settings.confirm_interval_ms / 1000)
-            await self._in_thread(self._disk.make_confirm_durable)
-
-    async def _in_thread(self, call: Callable[..., Any], *arguments: Any) -> Any:
-        try:
-            return await asyncio.get_running_loop().run_in_executor(self._thread, call, *arguments)
-        except OSError as error:
-            raise UnavailableError(f"a file cannot be written: {error}") from error
+            await self._thread.run(self._disk.make_confirm_durable)
 
     async def close(self) -> None:
         """Sync and close the files, after `run` has ended or was cancelled."""
-        await self._in_thread(self._disk.close)
-        self._thread.shutdown()
+        await self._thread.close(self._disk.close)
 
 
 def _size(received: Piece | Config) -> int:

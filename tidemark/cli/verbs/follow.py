@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from tidemark.cli.verbs.serve import PipelineOption, StartTimeoutOption
 from tidemark.settings.engine import Engine
 
 EXAMPLE = "Example: tidemark follow rocketmq://10.0.0.1:9876/broker-a --data ./copy"
@@ -24,16 +25,8 @@ def follow(
     query_remoting_port: Annotated[
         int, typer.Option(min=0, max=65535, help="Port for RocketMQ's consumers, and their name server. 0: off.")
     ] = 0,
-    pipeline: Annotated[
-        Engine,
-        typer.Option(
-            help="spark: Spark, once it has started. plain: without Spark and Java.", envvar="TIDEMARK_PIPELINE"
-        ),
-    ] = Engine.SPARK,
-    start_timeout: Annotated[
-        float,
-        typer.Option(min=1, help="Seconds for each service to become healthy.", envvar="TIDEMARK_START_TIMEOUT_S"),
-    ] = 600.0,
+    pipeline: PipelineOption = Engine.SPARK,
+    start_timeout: StartTimeoutOption = 600.0,
 ) -> None:
     """Copy the log of a running RocketMQ broker here, as a slave of it, and serve it; one Ctrl-C stops all.
 

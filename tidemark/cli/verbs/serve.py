@@ -12,6 +12,14 @@ from tidemark.settings.engine import Engine
 
 EXAMPLE = "Example: tidemark serve --data ./data"
 
+PipelineOption = Annotated[
+    Engine,
+    typer.Option(help="spark: Spark, once it has started. plain: without Spark and Java.", envvar="TIDEMARK_PIPELINE"),
+]
+StartTimeoutOption = Annotated[
+    float, typer.Option(min=1, help="Seconds for each service to become healthy.", envvar="TIDEMARK_START_TIMEOUT_S")
+]
+
 
 class Profile(enum.StrEnum):
     """File sizes for a new store."""
@@ -38,16 +46,8 @@ def serve(
             help="File sizes for a new store. laptop: 64 MiB segments and a small index; server: RocketMQ's sizes."
         ),
     ] = Profile.LAPTOP,
-    pipeline: Annotated[
-        Engine,
-        typer.Option(
-            help="spark: Spark, once it has started. plain: without Spark and Java.", envvar="TIDEMARK_PIPELINE"
-        ),
-    ] = Engine.SPARK,
-    start_timeout: Annotated[
-        float,
-        typer.Option(min=1, help="Seconds for each service to become healthy.", envvar="TIDEMARK_START_TIMEOUT_S"),
-    ] = 600.0,
+    pipeline: PipelineOption = Engine.SPARK,
+    start_timeout: StartTimeoutOption = 600.0,
     attach: Annotated[
         Path | None, typer.Option(help="Read the store of a running broker at this path; nothing in it is written.")
     ] = None,
