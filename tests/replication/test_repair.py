@@ -12,7 +12,7 @@ import pytest
 
 from tests.replication.conftest import Make, MakeElected
 from tests.replication.elected import TOPIC
-from tests.replication.members import until
+from tests.replication.members import Members, until
 from tests.replication.nemesis.faults import LinkedMembers
 from tidemark.client import Message, Producer, Query
 from tidemark.client.wire.topic_admin import Topics
@@ -45,7 +45,7 @@ def send(producer: Producer, batches: int) -> None:
         producer.send_batch([Message(TOPIC, body, properties={"colour": "blue"}) for body in bodies])
 
 
-def shown(members: LinkedMembers, name: str) -> int:
+def shown(members: Members, name: str) -> int:
     """Return the number of messages that a member shows from the beginning without a gap."""
     with Query(f"http://127.0.0.1:{members.query_ports[name]}") as query:
         offset = 0
@@ -59,7 +59,7 @@ def shown(members: LinkedMembers, name: str) -> int:
         return offset
 
 
-def log_file(members: LinkedMembers, name: str, number: int) -> Path:
+def log_file(members: Members, name: str, number: int) -> Path:
     return sorted((members.folder(name) / "commitlog").iterdir())[number]
 
 
@@ -76,7 +76,7 @@ def place_of(path: Path, text: bytes) -> int:
     return path.read_bytes().index(text, 20_000)
 
 
-def log_hashes(members: LinkedMembers, name: str) -> list[str]:
+def log_hashes(members: Members, name: str) -> list[str]:
     files = sorted((members.folder(name) / "commitlog").iterdir())
     return [hashlib.sha256(file.read_bytes()).hexdigest() for file in files[:3]]  # the later ones may be prepared
 
