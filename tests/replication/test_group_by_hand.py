@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -210,6 +212,33 @@ def test_a_copy_of_a_members_folder_is_refused_and_a_new_folder_is_filled(make: 
     members.stop()
     assert members.log_files("c") == members.log_files("a")
     require_stored(members.folder("c"), load.acknowledged)
+
+
+def test_a_lost_member_begins_with_a_backup(make: Make) -> None:
+    """Only the bytes after the backup are streamed. The restored folder has a new identity."""
+    members = started(make, "ab", TIDEMARK_MIN_IN_SYNC="1")
+    lost, backup = members.folder("b"), members.root / "backup"
+    with members.producer("a") as producer:
+        for _ in range(20):
+            producer.send_batch([Message(TOPIC, b"x" * 1_000) for _ in range(20)])
+        store_verb("backup", members.folder("a"), backup)
+        members.kill("b")
+        shutil.rmtree(lost)
+        store_verb("restore", backup, lost)
+        for number in range(20):
+            producer.send(TOPIC, b"%d" % number)
+    members.log("b").unlink()
+    members.start("b")
+    members.until_in_sync("a", 2)
+    members.until_level("a", "b")
+    (begun,) = re.findall(r'"start": (\d+), "end": \d+, "event": "writer_followed"', members.log("b").read_text())
+    assert int(begun) > 400 * 1_000
+    members.stop()
+    assert members.log_files("a") == members.log_files("b")
+
+
+def store_verb(verb: str, *folders: Path) -> None:
+    subprocess.run([sys.executable, "-m", "tidemark.cli", "store", verb, *map(str, folders)], check=True)
 
 
 def test_a_writer_alone_says_so_if_that_is_allowed(make: Make) -> None:

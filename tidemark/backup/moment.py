@@ -19,6 +19,7 @@ from tidemark.errors import StoreClosedError
 from tidemark.index.check.scope import whole_store
 from tidemark.index.end_of_log import find_end_of_log
 from tidemark.index.queue_ends import queue_ends
+from tidemark.replication.member_files import EPOCHS, EPOCHS_FORM
 from tidemark.store.checkpoint import Checkpoint
 from tidemark.store.lock import lock_holder
 from tidemark.store.mapped_file_queue import MappedFileQueue, size_on_disk
@@ -94,7 +95,8 @@ def _own_files(paths: StorePaths, end: int) -> dict[str, bytes]:
     if stones:
         clamped = [stone._replace(physical_offset=min(stone.physical_offset, end)) for stone in stones]
         files[_name(paths, paths.tombstones)] = encode_tombstones(clamped)
-    for path, form in ((paths.terms, TERMS_FORM), (paths.format_file, FORMAT_FORM)):
+    epochs = paths.replication / EPOCHS  # with them a restored store can follow the group, as a new member
+    for path, form in ((paths.terms, TERMS_FORM), (paths.format_file, FORMAT_FORM), (epochs, EPOCHS_FORM)):
         data = read_checked(path, form).data
         if data is not None:
             files[_name(paths, path)] = data

@@ -41,10 +41,11 @@ def _parse_epochs(data: bytes) -> Epochs:
         raise ValueError(str(error)) from error
 
 
+EPOCHS_FORM = FileRules(_parse_epochs, lambda _: None)  # without a version: a cut shortens the list
 _RULES = {
     IDENTITY: FileRules(_parse_identity, lambda _: None),
     PROMISED: FileRules(_parse_number, lambda number: (number,)),
-    EPOCHS: FileRules(_parse_epochs, lambda _: None),  # a cut shortens the list
+    EPOCHS: EPOCHS_FORM,
     STATE: FileRules(decode_state, lambda state: state.age),
 }
 
