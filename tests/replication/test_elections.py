@@ -148,6 +148,24 @@ def test_an_etcd_that_was_restored_from_a_copy_is_not_believed(members: LinkedMe
     members.until_in_sync("a", 3)
 
 
+def test_a_replica_with_a_full_disk_waits_for_room(members: LinkedMembers) -> None:
+    """It can save neither messages nor the state of the group, which has changed because it is behind."""
+    members.mount_small_disks()
+    if not members.has_small_disks:
+        pytest.skip("no tmpfs can be mounted here")
+    writer = started(members)
+    other = next(name for name in members.ports if name != writer)
+    filler = members.fill_disk(other)
+    members.acknowledge(writer)
+    until(lambda: members.status(writer).in_sync == 2, "it has left the set", found=members.found)
+    time.sleep(1)
+    members.acknowledge(writer)
+    assert members.described(other), members.found()
+    filler.unlink()
+    members.until_in_sync(writer, 3)
+    members.until_level(*members.ports)
+
+
 def test_while_the_lease_is_held_no_member_is_promoted(members: LinkedMembers) -> None:
     writer = started(members)
     other = next(name for name in members.ports if name != writer)

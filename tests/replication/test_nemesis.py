@@ -20,13 +20,23 @@ from tidemark.index.check.store import check_store
 from tidemark.store.paths import StorePaths
 
 SEEDS = [int(seed) for seed in os.environ.get("NEMESIS_SEEDS", "1").split(",")]
+FAULTS = os.environ.get("NEMESIS_FAULTS", "").split()
 SECONDS = float(os.environ.get("NEMESIS_SECONDS", "20"))
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(SECONDS + 400)]
 
 
 @pytest.fixture
 def members(make_elected: MakeElected) -> LinkedMembers:
-    return make_elected(etcds=3, with_readers=True, TIDEMARK_REPLICA_TIMEOUT_MS="1000", TIDEMARK_SCRUB_INTERVAL_S="1")
+    members = make_elected(
+        etcds=3,
+        with_readers=True,
+        TIDEMARK_REPLICA_TIMEOUT_MS="1000",
+        TIDEMARK_SCRUB_INTERVAL_S="1",
+        TIDEMARK_INDEX_SLOTS="500",  # a hole of a larger file on a full tmpfs would be fatal to its readers
+        TIDEMARK_INDEX_ENTRIES="2000",
+    )
+    members.mount_small_disks()
+    return members
 
 
 def prepare(members: LinkedMembers) -> None:
@@ -59,7 +69,7 @@ def settle(members: LinkedMembers) -> None:
 @pytest.mark.parametrize("seed", SEEDS)
 def test_nothing_acknowledged_is_lost_under_random_faults(members: LinkedMembers, seed: int) -> None:
     prepare(members)
-    history, nemesis = History(), Nemesis(members, seed)
+    history, nemesis = History(), Nemesis(members, seed, FAULTS)
     urls = {name: f"http://127.0.0.1:{port}" for name, port in members.query_ports.items()}
     with clients(members.writers, urls, history):
         nemesis.run(SECONDS)

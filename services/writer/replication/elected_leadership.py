@@ -9,7 +9,13 @@ from dataclasses import replace
 
 import structlog
 
-from tidemark.errors import ArgumentIllegalError, GroupStoreUnavailableError, StaleEpochError, StoreError
+from tidemark.errors import (
+    ArgumentIllegalError,
+    DiskFullError,
+    GroupStoreUnavailableError,
+    StaleEpochError,
+    StoreError,
+)
 from tidemark.replication.etcd.group_store import EtcdGroupStore, Seen, WriterLease
 from tidemark.replication.group_state import GroupState
 from tidemark.replication.known_state import KnownState
@@ -28,6 +34,7 @@ _WATCH_S = 0.1  # between two looks of the writer at its lease's end
 _RANK_S = 0.2  # a candidate lets each better one go ahead by this time
 _TAKE_OVER_S = 5.0
 _RENEWALS_A_LEASE = 4
+_NOT_NOW = (GroupStoreUnavailableError, DiskFullError, OSError)  # the state is not read, or cannot be saved here
 
 
 class ElectedLeadership:
@@ -92,7 +99,7 @@ class ElectedLeadership:
     async def _look(self) -> Seen | None:
         try:
             seen = await asyncio.to_thread(self.group_store.look)
-        except (GroupStoreUnavailableError, OSError) as error:
+        except _NOT_NOW as error:
             self._log_once("group_store_not_read", error=str(error))
             return None
         return seen
@@ -114,7 +121,7 @@ class ElectedLeadership:
             await asyncio.sleep(rank * _RANK_S)
         try:
             await self._elect(state, seen.holder, epoch=state.epoch + 1)
-        except (GroupStoreUnavailableError, OSError) as error:  # if it was carried out, the next look shows that
+        except _NOT_NOW as error:  # if it was carried out, the next look shows that
             self._log_once("not_elected", error=str(error))
 
     def _electable(self, seen: Seen, answers: list[Described], follower: Follower) -> GroupState | None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 import shutil
 import signal
+import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,6 +20,7 @@ from tests.replication.nemesis.network import Network
 from tidemark.errors import StoreError
 
 ETCD = "etcd"
+_DISK_BYTES = 256 << 20
 
 
 class LinkedMembers(Elected):
@@ -25,6 +28,39 @@ class LinkedMembers(Elected):
 
     network: Network
     etcd: Etcd
+    has_small_disks = False
+
+    def mount_small_disks(self) -> None:
+        """Give each member a disk of its own, which can be filled, if disks can be mounted here."""
+        for name in self.ports:
+            disk = self.disk(name)
+            disk.mkdir(parents=True)
+            mounting = ["mount", "-t", "tmpfs", "-o", f"size={_DISK_BYTES}", "tmpfs", str(disk)]
+            if subprocess.run(mounting, capture_output=True, check=False).returncode:
+                return
+        self.has_small_disks = True
+
+    def disk(self, name: str) -> Path:
+        return self.root / "disks" / name
+
+    def fill_disk(self, name: str) -> Path:
+        """Fill a member's disk with a file, and return that."""
+        filler = self.disk(name) / "filler"
+        with filler.open("wb") as file:
+            for size in (1 << 20, 1 << 12):
+                with contextlib.suppress(OSError):
+                    while True:
+                        os.posix_fallocate(file.fileno(), file.seek(0, os.SEEK_END), size)
+        return filler
+
+    def folder(self, name: str) -> Path:
+        return self.disk(name) / "store" if self.has_small_disks else super().folder(name)
+
+    def close(self) -> None:
+        super().close()
+        for name in self.ports:
+            if os.path.ismount(self.disk(name)):
+                subprocess.run(["umount", "--lazy", str(self.disk(name))], check=True)
 
     def address_from(self, name: str, other: str) -> str:
         if name == other:
@@ -58,9 +94,9 @@ class Flipped(NamedTuple):
 
 
 class Nemesis:
-    """Chooses faults by a seed, more often of the writer than of a replica."""
+    """Chooses faults by a seed, more often of the writer than of a replica. only: names of the faults; empty: all."""
 
-    def __init__(self, members: LinkedMembers, seed: int) -> None:
+    def __init__(self, members: LinkedMembers, seed: int, only: Collection[str] = ()) -> None:
         self._members = members
         self._network = members.network
         self._etcd = members.etcd
@@ -85,6 +121,7 @@ class Nemesis:
             self._full_disk,
             self._flip_bit,
         ]
+        self._faults = [fault for fault in self._faults if not only or fault.__name__.strip("_") in only]
         self._flipped: list[Flipped] = []
 
     def run(self, seconds: float) -> None:
@@ -206,6 +243,12 @@ class Nemesis:
             self._wait(1, 2)
 
     def _full_disk(self, name: str) -> None:
+        """Fill the disk of a member, whose pipeline and query service need it, too."""
+        if self._members.has_small_disks:
+            filler = self._members.fill_disk(name)
+            self._wait(2, 5)
+            filler.unlink()
+            return
         self._members.kill(name)
         self._members.launch(name, TIDEMARK_MIN_FREE_DISK_BYTES=str(1 << 60))
         self._wait(2, 4)

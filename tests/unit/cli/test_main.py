@@ -36,7 +36,7 @@ finally:
     sys.stderr.write(" ".join(sys.modules))
 """
 _VERB_PACKAGES = ("tidemark.cli.verbs.", "tidemark.cli.store.", "tidemark.cli.archive.")
-_PRINT_NO_DATA = {"serve", "completion", "help", "group promote", "group hand-over"}
+_PRINT_NO_DATA = {"follow", "serve", "completion", "help", "group promote", "group hand-over"}
 
 
 def _verbs(command: Any, *words: str) -> Iterator[tuple[tuple[str, ...], Any]]:
