@@ -35,7 +35,7 @@ from .log.record_starts import RecordStarts
 from .log.replicated_log import ReplicatedLog
 from .metrics import WriterMetrics
 from .remoting.composition import WriterRemoting
-from .replication.scrub import Scrub
+from .replication.log_repair import LogRepair
 from .replication.writer_replication import WriterReplication
 from .retention.retention_thread import Retention
 from .retention.trusted_clock import TrustedClock
@@ -71,7 +71,7 @@ class GroupRole(NamedTuple):
     """The writer's role of this member. state: of the group, in which it is elected."""
 
     member: Member
-    scrub: Scrub
+    repair: LogRepair
     state: GroupState
     group_store: GroupStore
     resign: Callable[[], Awaitable[None]]

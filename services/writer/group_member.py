@@ -26,8 +26,8 @@ from .config import WriterSettings
 from .group import Group, open_group
 from .log.open_store import OpenStore, open_store, release_store
 from .replica_server import ReplicaServer
+from .replication.log_repair import LogRepair
 from .replication.member_log import MemberLog
-from .replication.scrub import Scrub
 from .rpc.other_logs import OtherLogs
 from .server import WriterServer
 from .stop_request import StopRequest
@@ -78,18 +78,18 @@ class GroupMember:
         )
         group = self._group or self._open_group(store, files, member)  # once the store's lock is held
         state = await group.leadership.begin(member)
-        scrub = self._make_scrub(store, group)
+        repair = self._make_repair(store, group)
         try:
             if state is not None:
-                return await self._write(store, files, member, scrub, state)
-            return await self._follow(store, files, member, scrub)
+                return await self._write(store, files, member, repair, state)
+            return await self._follow(store, files, member, repair)
         finally:
-            scrub.member_log.close()
+            repair.member_log.close()
 
-    def _make_scrub(self, store: OpenStore, group: Group) -> Scrub:
+    def _make_repair(self, store: OpenStore, group: Group) -> LogRepair:
         settings = self._settings
         credentials = settings.member_credentials(settings.tls_cert, settings.tls_key)
-        return Scrub(
+        return LogRepair(
             settings,
             store.paths,
             store.storage,
@@ -106,10 +106,10 @@ class GroupMember:
         return group
 
     async def _write(
-        self, store: OpenStore, files: MemberFiles, member: Member, scrub: Scrub, state: GroupState
+        self, store: OpenStore, files: MemberFiles, member: Member, repair: LogRepair, state: GroupState
     ) -> StoreError | None:
         leadership = self._opened.leadership
-        role = GroupRole(member, scrub, state, leadership.group_store, leadership.resign, self._stop.end_role)
+        role = GroupRole(member, repair, state, leadership.group_store, leadership.resign, self._stop.end_role)
         try:
             server = WriterServer(self._settings, store, self._tls, self._guard, self._stop.next_role(), role)
             files.promise(state.epoch)
@@ -144,7 +144,9 @@ class GroupMember:
         if not replication.is_handing_over:
             server.parts.commit_log.fail(reason)
 
-    async def _follow(self, store: OpenStore, files: MemberFiles, member: Member, scrub: Scrub) -> StoreError | None:
+    async def _follow(
+        self, store: OpenStore, files: MemberFiles, member: Member, repair: LogRepair
+    ) -> StoreError | None:
         try:
             server = ReplicaServer(
                 self._settings,
@@ -152,7 +154,7 @@ class GroupMember:
                 files,
                 member,
                 self._opened,
-                scrub,
+                repair,
                 self._tls,
                 self._guard,
                 self._stop.next_role(),

@@ -52,13 +52,13 @@ class GroupSettings(BaseSettings):
         64 << 20, ge=1 << 20, le=16 << 30, description="newest bytes of the log that the writer keeps for replicas"
     )
 
-    scrub_interval_s: float = Field(
+    compare_interval_s: float = Field(
         86_400,
         ge=0,
         le=1e9,
         description="time between two comparisons of the log with those of other members; 0: never",
     )
-    scrub_max_bytes_per_s: int = Field(
+    compare_max_bytes_per_s: int = Field(
         100 << 20, ge=1 << 20, description="bytes of the log that a comparison reads in a second"
     )
 

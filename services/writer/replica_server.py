@@ -20,9 +20,9 @@ from .group import Group
 from .log.open_store import OpenStore, release_store
 from .log.queue_offsets import save_snapshot
 from .log.recovery import recovered_snapshot
+from .replication.log_repair import LogRepair
 from .replication.replica import Replica
 from .replication.replica_disk import ReplicaDisk
-from .replication.scrub import Scrub
 from .rpc.member_channel import open_stream
 from .rpc.member_server import COMMIT_LOG, REPLICATION, TOPICS, GrpcServer
 from .rpc.not_leader_interceptor import NotLeaderInterceptor
@@ -49,7 +49,7 @@ class ReplicaServer:
         files: MemberFiles,
         member: Member,
         group: Group,
-        scrub: Scrub,
+        repair: LogRepair,
         tls: Reloading | None,
         guard: Guard,
         stopping: asyncio.Event,
@@ -57,7 +57,7 @@ class ReplicaServer:
         self._settings = settings
         self._store = store
         self._stopping = stopping
-        self._scrub = scrub
+        self._repair = repair
         self._known, self._leadership = group.known, group.leadership
         credentials = settings.member_credentials(settings.tls_cert, settings.tls_key)
         self._disk = ReplicaDisk(store, files, member, group.known, on_cut=group.metrics.note_cut)
@@ -79,7 +79,7 @@ class ReplicaServer:
             on_failure=self.fail,
         )
         service = ReplicaReplicationService(
-            settings, self._replica, self._disk, group.known.read, self._promote, scrub.member_log
+            settings, self._replica, self._disk, group.known.read, self._promote, repair.member_log
         )
         names = (COMMIT_LOG, TOPICS, REPLICATION)
         refusing = NotLeaderInterceptor((COMMIT_LOG, TOPICS), service.refuse)
@@ -101,7 +101,7 @@ class ReplicaServer:
         return epoch
 
     def fail(self, error: StoreError) -> None:
-        """End the process with *error*, of the retention, whose thread calls this, or of the scrub."""
+        """End the process with *error*, of the retention, whose thread calls this, or of the repair."""
         self._failure = error
         self._loop.call_soon_threadsafe(self._stopping.set)
 
@@ -117,7 +117,7 @@ class ReplicaServer:
         await self._grpc.server.start()
         log.info("replica_started", address=self._grpc.address, port=self.port, end=recovered.end)
         self._retention.start()
-        self._scrub.start(self.fail)
+        self._repair.start(self.fail)
         following = asyncio.create_task(self._replica.run())
         standing = asyncio.create_task(self._leadership.stand(self._replica))
         stopped = asyncio.create_task(self._stopping.wait())
@@ -126,7 +126,7 @@ class ReplicaServer:
             return await self._outcome(following, standing)
         finally:
             stopped.cancel()
-            await self._scrub.stop()
+            await self._repair.stop()
             await asyncio.to_thread(self._retention.close)
             await self._grpc.report(())
             await self._grpc.server.stop(_GRACE_S)

@@ -84,7 +84,7 @@ class WriterServer:
         )
         if self.parts.replication is not None and self._group is not None:
             replication_pb2_grpc.add_ReplicationServiceServicer_to_server(  # type: ignore[no-untyped-call, unused-ignore]
-                WriterReplicationService(self._settings, self.parts.replication, self._group.scrub.member_log), server
+                WriterReplicationService(self._settings, self.parts.replication, self._group.repair.member_log), server
             )
         self._grpc.add_health()
 
@@ -101,7 +101,7 @@ class WriterServer:
             self.parts.replication.start()
         self.parts.retention.start()
         if self._group is not None:
-            self._group.scrub.start(self.parts.commit_log.fail)
+            self._group.repair.start(self.parts.commit_log.fail)
         self.parts.scheduler.start()
         if self.parts.remoting is not None:  # before gRPC, whose health must mean that both are served
             await self.parts.remoting.start()
@@ -143,7 +143,7 @@ class WriterServer:
         commit_log = self.parts.commit_log
         is_clean = commit_log.failure is None
         if self._group is not None:
-            await self._group.scrub.stop()
+            await self._group.repair.stop()
         await asyncio.to_thread(self.parts.retention.close)
         await self.parts.scheduler.stop()
         closing = asyncio.create_task(commit_log.close())

@@ -31,7 +31,7 @@ def members(make_elected: MakeElected) -> LinkedMembers:
         etcds=3,
         with_readers=True,
         TIDEMARK_REPLICA_TIMEOUT_MS="1000",
-        TIDEMARK_SCRUB_INTERVAL_S="1",
+        TIDEMARK_COMPARE_INTERVAL_S="1",
         TIDEMARK_INDEX_SLOTS="500",  # a hole of a larger file on a full tmpfs would be fatal to its readers
         TIDEMARK_INDEX_ENTRIES="2000",
     )

@@ -86,7 +86,7 @@ def test_flipped_bits_are_found_and_repaired_on_every_member(make_elected: MakeE
     members = make_elected(
         with_readers=True,
         TIDEMARK_COMMIT_LOG_SEGMENT_SIZE_BYTES=str(SEGMENT_BYTES),
-        TIDEMARK_SCRUB_INTERVAL_S="0.5",
+        TIDEMARK_COMPARE_INTERVAL_S="0.5",
     )
     writer = fill(members)
     right = log_hashes(members, writer)
@@ -106,7 +106,7 @@ def test_flipped_bits_are_found_and_repaired_on_every_member(make_elected: MakeE
 
 
 def test_of_two_members_the_one_with_the_noted_checksum_is_right(make: Make) -> None:
-    members = make("ab", TIDEMARK_SCRUB_INTERVAL_S="0.5", TIDEMARK_COMMIT_LOG_SEGMENT_SIZE_BYTES=str(SEGMENT_BYTES))
+    members = make("ab", TIDEMARK_COMPARE_INTERVAL_S="0.5", TIDEMARK_COMMIT_LOG_SEGMENT_SIZE_BYTES=str(SEGMENT_BYTES))
     members.start()
     members.promote("a")
     members.until_in_sync("a", 2)
@@ -125,7 +125,7 @@ def test_damage_that_the_pipeline_finds_is_repaired_at_once(make_elected: MakeEl
     members = make_elected(
         with_readers=True,
         TIDEMARK_COMMIT_LOG_SEGMENT_SIZE_BYTES=str(SEGMENT_BYTES),
-        TIDEMARK_SCRUB_INTERVAL_S="0",
+        TIDEMARK_COMPARE_INTERVAL_S="0",
     )
     writer = fill(members)
     right = log_hashes(members, writer)

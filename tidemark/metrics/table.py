@@ -130,7 +130,7 @@ ROWS = (
         "tidemark_replication_lag_seconds", _G, GROUP, "Time since a connected replica had everything", ("member",)
     ),
     MetricRow("tidemark_replication_set_changes_total", _C, GROUP, "Changes of the set in sync", ("kind",)),
-    MetricRow("tidemark_replication_scrubbed_bytes_total", _C, GROUP, "Bytes compared with the logs of other members"),
+    MetricRow("tidemark_replication_compared_bytes_total", _C, GROUP, "Bytes compared with the logs of other members"),
     MetricRow(
         "tidemark_replication_repaired_places_total", _C, GROUP, "Damaged places replaced by another member's bytes"
     ),
@@ -178,7 +178,7 @@ ROWS = (
         "tidemark_pipeline_durable_bytes", _G, PIPELINE, "Physical offset up to which a shard is synced", ("shard",)
     ),
     MetricRow(
-        "tidemark_pipeline_scrubbed_bytes_total",
+        "tidemark_pipeline_compared_bytes_total",
         _C,
         PIPELINE,
         "Bytes of the log that the scrub has compared",

@@ -1,4 +1,4 @@
-"""Repairs of the log from other members: `repairs.jsonl` in the folder of a member, and the time of its last scrub."""
+"""Repairs of the log from other members: `repairs.jsonl` in a member's folder, and the time of the last comparison."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import orjson
 from tidemark.store.json_lines import append_line
 from tidemark.store.storage import Storage
 
-_REPAIRS, _SCRUBBED = "repairs.jsonl", "scrubbed"
+_REPAIRS, _COMPARED = "repairs.jsonl", "compared"
 
 
 class Repair(NamedTuple):
@@ -43,14 +43,14 @@ def _repair_of(line: bytes) -> Repair | None:
         return None
 
 
-def note_scrub(folder: Path, time_s: float) -> None:
+def note_comparison(folder: Path, time_s: float) -> None:
     """Note the time, in epoch seconds, at which the whole log was compared. Raises OSError."""
-    (folder / _SCRUBBED).write_text(f"{time_s:.0f}\n")
+    (folder / _COMPARED).write_text(f"{time_s:.0f}\n")
 
 
-def last_scrub_s(folder: Path) -> float:
+def last_comparison_s(folder: Path) -> float:
     """Return that time; 0 if the log was never compared, or a time ahead of the clock was noted before."""
     try:
-        return float((folder / _SCRUBBED).read_text())
+        return float((folder / _COMPARED).read_text())
     except (FileNotFoundError, ValueError):
         return 0.0

@@ -24,7 +24,7 @@ class GroupMetrics(Collector):
 
     def __init__(self, members: int, known: KnownState, leadership: Leadership) -> None:
         self.writer: WriterReplication | None = None
-        self._cut_bytes = self._scrubbed_bytes = self._repaired_places = 0
+        self._cut_bytes = self._compared_bytes = self._repaired_places = 0
         self._members = members
         self._known = known
         self._leadership = leadership
@@ -33,9 +33,9 @@ class GroupMetrics(Collector):
         """Note that a replica has cut uncommitted bytes."""
         self._cut_bytes += count
 
-    def note_scrubbed(self, count: int) -> None:
+    def note_compared(self, count: int) -> None:
         """Note that *count* bytes of the log were compared with other members."""
-        self._scrubbed_bytes += count
+        self._compared_bytes += count
 
     def note_repaired(self) -> None:
         """Note that a damaged place of the log was replaced by another member's bytes."""
@@ -46,7 +46,7 @@ class GroupMetrics(Collector):
         yield number("tidemark_replication_is_writer", writer is not None)
         yield number("tidemark_replication_members", self._members)
         yield number("tidemark_replication_truncated_bytes_total", self._cut_bytes)
-        yield number("tidemark_replication_scrubbed_bytes_total", self._scrubbed_bytes)
+        yield number("tidemark_replication_compared_bytes_total", self._compared_bytes)
         yield number("tidemark_replication_repaired_places_total", self._repaired_places)
         if state is not None:
             yield number("tidemark_replication_epoch", state.epoch)

@@ -1,4 +1,4 @@
-"""MemberLog: bytes and checksums of a member's committed log, for its scrub and for other members."""
+"""MemberLog: bytes and checksums of a member's committed log, for its repair and for other members."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ _TIMEOUT_S = 30.0  # for 64 MiB from a slow disk
 
 
 class OtherLogs:
-    """See `services.writer.replication.scrub.OtherLogs`. addresses: by the names of the members."""
+    """See `services.writer.replication.log_repair.OtherLogs`. addresses: by the names of the members."""
 
     def __init__(self, addresses: Mapping[str, str], credentials: Credentials) -> None:
         self._addresses = addresses

@@ -1,4 +1,4 @@
-"""Scrub: compares a member's log with those of the others, and replaces its damaged bytes by theirs."""
+"""LogRepair: compares a member's log with those of the others, and replaces its damaged bytes by theirs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tidemark.errors import FlushFailedError, StoreError
 from tidemark.format.dispatch_request import Fault
 from tidemark.index.ledger import read_ledger
 from tidemark.replication.known_checksums import STEP_BYTES, KnownChecksums
-from tidemark.replication.repairs import Repair, last_scrub_s, note_repair, note_scrub
+from tidemark.replication.repairs import Repair, last_comparison_s, note_comparison, note_repair
 from tidemark.store.paths import StorePaths
 from tidemark.store.storage import Storage
 
@@ -50,8 +50,8 @@ class OtherLogs(Protocol):
         """Return the bytes of [begin, end)."""
 
 
-class Scrub:
-    """The scrub of one member in one role. Lives on the event loop.
+class LogRepair:
+    """The repair of one member's log in one role. Lives on the event loop.
 
     It repairs what the ledger of damage has, and compares the whole log at intervals.
 
@@ -69,20 +69,20 @@ class Scrub:
         metrics: GroupMetrics,
     ) -> None:
         self.member_log = member_log
-        self._interval_s = settings.scrub_interval_s
-        self._bytes_per_s = settings.scrub_max_bytes_per_s
+        self._interval_s = settings.compare_interval_s
+        self._bytes_per_s = settings.compare_max_bytes_per_s
         self._paths = paths
         self._storage = storage
         self._segments = segments
         self._others = others
         self._metrics = metrics
         self._known = KnownChecksums(paths.replication)
-        self._thread = ThreadPoolExecutor(1, "scrub")
+        self._thread = ThreadPoolExecutor(1, "log-repair")
         self._task: asyncio.Task[None] | None = None
         self._given_up: set[int] = set()  # places of the ledger that no member could repair, already logged
 
     def start(self, on_failure: Callable[[StoreError], None]) -> None:
-        """Begin. on_failure: called if the disk cannot sync a repair, which ends the scrub."""
+        """Begin. on_failure: called if the disk cannot sync what was repaired, which ends this object's work."""
         self._task = asyncio.create_task(self._run(on_failure))
 
     async def stop(self) -> None:
@@ -98,14 +98,14 @@ class Scrub:
             await asyncio.sleep(min(_LOOK_S, self._interval_s or _LOOK_S))
             try:
                 await self._repair_ledger()
-                if self._interval_s and time.time() - last_scrub_s(self._folder) >= self._interval_s:
+                if self._interval_s and time.time() - last_comparison_s(self._folder) >= self._interval_s:
                     await self.compare()
-                    note_scrub(self._folder, time.time())
+                    note_comparison(self._folder, time.time())
             except FlushFailedError as error:
                 on_failure(error)
                 return
             except (StoreError, OSError) as error:
-                log.warning("scrub_failed", error=str(error))
+                log.warning("comparison_failed", error=str(error))
 
     @property
     def _folder(self) -> Path:
@@ -118,7 +118,7 @@ class Scrub:
         for begin, end in _pieces(await self.member_log.begin(), last):
             started = time.monotonic()
             await self._compare_piece(begin, end)
-            self._metrics.note_scrubbed(end - begin)
+            self._metrics.note_compared(end - begin)
             await asyncio.sleep(max(0.0, (end - begin) / self._bytes_per_s - (time.monotonic() - started)))
 
     async def _compare_piece(self, begin: int, end: int) -> None:
