@@ -52,13 +52,17 @@ class Kafka(Peer):
         assert self._server is not None, "it does not run"
         return self._server
 
+    @property
+    def controller(self) -> str:
+        """host:port for other nodes."""
+        return f"127.0.0.1:{self._port + 1}"
+
     def _settings(self) -> dict[str, object]:
-        controller = f"127.0.0.1:{self._port + 1}"
         return {
             "process.roles": "broker,controller",
             "node.id": 1,
-            "controller.quorum.voters": f"1@{controller}",
-            "listeners": f"PLAINTEXT://{self.address},CONTROLLER://{controller}",
+            "controller.quorum.voters": f"1@{self.controller}",
+            "listeners": f"PLAINTEXT://{self.address},CONTROLLER://{self.controller}",
             "controller.listener.names": "CONTROLLER",
             "inter.broker.listener.name": "PLAINTEXT",
             "log.dirs": self.store,

@@ -12,6 +12,7 @@ from benchmarks.peers.goals import Named
 from benchmarks.peers.kafka import Kafka
 from benchmarks.peers.peer import Flush
 from benchmarks.peers.python.rows import THEIRS
+from benchmarks.peers.replicated import ReplicatedKafka, ReplicatedRocketMQ
 from benchmarks.peers.rocketmq import RocketMQ
 from benchmarks.peers.toolchain import KAFKA, ROCKETMQ, Product
 from benchmarks.peers.work import lookup, queues, spark, start
@@ -44,6 +45,15 @@ def _visible(peer_class: type[RocketMQ | Kafka], key: str, flush: Flush) -> Work
     return Workload(peer_class.product, keys, partial(visible, peer_class, key, flush=flush))
 
 
+def _replicated(shape: str, size: dict[str, int]) -> tuple[Workload, Workload]:
+    """Return the appends of RocketMQ and Kafka with a replica."""
+    settings: dict[str, object] = {"flush": Flush.SYNC, **size}
+    return (
+        _one(ROCKETMQ, f"append_sync_master_{shape}", append_rocketmq, peer_class=ReplicatedRocketMQ, **settings),
+        _one(KAFKA, f"append_acks_all_{shape}", append_kafka, peer_class=ReplicatedKafka, **settings),
+    )
+
+
 SMALL = {"batch": 1000, "body": 100}
 LARGE = {"batch": 100, "body": 1024}
 WORKLOADS = (
@@ -54,6 +64,8 @@ WORKLOADS = (
     _one(ROCKETMQ, "append_sync_1000x100", append_rocketmq, flush=Flush.SYNC, **SMALL),
     _one(KAFKA, "append_sync_1000x100", append_kafka, flush=Flush.SYNC, **SMALL),
     _one(ROCKETMQ, "append_sync_1000x100_batch_queue", append_rocketmq, flush=Flush.SYNC, batch_queue=True, **SMALL),
+    *_replicated("100x1024", LARGE),
+    *_replicated("1000x100", SMALL),
     _send(RocketMQ, "send_single_sync", Flush.SYNC),
     _send(Kafka, "send_single_sync", Flush.SYNC),
     _send(RocketMQ, "send_single_async", Flush.ASYNC),

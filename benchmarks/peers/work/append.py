@@ -18,10 +18,18 @@ SEND_BODY_BYTES = 100
 
 
 def append_rocketmq(
-    key: str, folder: Path, scale: float, *, flush: Flush, batch: int, body: int, batch_queue: bool = False
+    key: str,
+    folder: Path,
+    scale: float,
+    *,
+    flush: Flush,
+    batch: int,
+    body: int,
+    batch_queue: bool = False,
+    peer_class: type[RocketMQ] = RocketMQ,
 ) -> list[Figure]:
     """Return messages per second. batch_queue: to a topic that stores a batch as one record."""
-    with RocketMQ(folder, flush) as peer:
+    with peer_class(folder, flush) as peer:
         peer.create_topics(TOPIC, QUEUES, batch=batch_queue)
         answer = peer.load(
             "Append",
@@ -36,9 +44,18 @@ def append_rocketmq(
     return [_rate(key, answer, f"{PRODUCERS} producers, {IN_FLIGHT} batches of each in flight")]
 
 
-def append_kafka(key: str, folder: Path, scale: float, *, flush: Flush, batch: int, body: int) -> list[Figure]:
+def append_kafka(
+    key: str,
+    folder: Path,
+    scale: float,
+    *,
+    flush: Flush,
+    batch: int,
+    body: int,
+    peer_class: type[Kafka] = Kafka,
+) -> list[Figure]:
     """Return records per second; the note has the number of records per request."""
-    with Kafka(folder, flush) as peer:
+    with peer_class(folder, flush) as peer:
         peer.create_topic(TOPIC, QUEUES)
         answer = peer.load(
             "Append", topic=TOPIC, producers=PRODUCERS, queues=QUEUES, batch=batch, body=body, **clock(scale)

@@ -1,10 +1,11 @@
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.Properties;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.NewTopic;
 
-/** Creates a topic. Settings: topic, queues (partitions), flush_messages (1: fsync before answers; 0: page cache). */
+/** Creates a topic with the cluster's replication factor. Settings: topic, queues (partitions), flush_messages (1: fsync before answers; 0: page cache). */
 public final class CreateTopics {
     public static void main(String[] arguments) {
         Program.run(CreateTopics::create);
@@ -13,7 +14,7 @@ public final class CreateTopics {
     private static Answer create() throws Exception {
         Properties settings = new Properties();
         settings.put("bootstrap.servers", Settings.text("server"));
-        NewTopic topic = new NewTopic(Settings.text("topic"), Settings.number("queues"), (short) 1);
+        NewTopic topic = new NewTopic(Settings.text("topic"), Optional.of(Settings.number("queues")), Optional.empty());
         if (Settings.number("flush_messages") > 0) {
             topic.configs(Map.of("flush.messages", Settings.text("flush_messages")));
         }

@@ -17,10 +17,11 @@ export async function overview(page, _, { signal, poll }) {
   const lag = plotTile("Lag", size, "committed, not readable yet");
   const position = el("section", { class: "card" });
   const services = el("section", { class: "card" });
+  const members = el("section", { class: "card", hidden: true });
   const groups = el("section", { class: "card" });
   page.append(el("h1", {}, "Overview"), verdict,
     el("div", { class: "tiles" }, written.element, indexed.element, lag.element),
-    el("div", { class: "cards" }, position, services, groups));
+    el("div", { class: "cards" }, position, services, members, groups));
 
   poll(async () => {
     const now = Date.now();
@@ -42,6 +43,8 @@ export async function overview(page, _, { signal, poll }) {
     if (verdict.textContent !== text) verdict.textContent = text;
     position.replaceChildren(...positionOf(status));
     services.replaceChildren(...servicesOf(status));
+    members.replaceChildren(...membersOf(status));
+    members.hidden = !members.childElementCount;
     groups.replaceChildren(...groupsOf(status));
   };
   await look();
@@ -62,10 +65,15 @@ function sample(at, answer) {
 
 /** Return [good | warn | bad, a sentence]. */
 function verdictOf(status) {
-  const { writer, pipeline, disk } = status;
+  const { writer, pipeline, disk, replication, follow } = status;
   if (status.corruptions) return ["bad", `In the ledger: ${count(status.corruptions)} damaged ${Number(status.corruptions) === 1 ? "place" : "places"}.`];
   if (disk.full_in_s !== null && disk.full_in_s < 86_400) return ["bad", `The disk is full in ${span(1000 * disk.full_in_s)} at this rate.`];
   if (status.attached) return ["good", "Attached to a broker's store, read-only."];
+  if (follow && !follow.is_connected) return ["warn", `Broker ${brief(follow.broker)} is not followed: ${brief(follow.problem)}`];
+  if (replication && replication.writer === null) return ["bad", "The group has no writer: no messages can be appended."];
+  if (replication && replication.in_sync.length < replication.min_in_sync) {
+    return ["bad", `Appends are refused: ${count(replication.in_sync.length)} members are in sync, ${count(replication.min_in_sync)} are needed.`];
+  }
   if (pipeline.alive_age_ms === null) return ["warn", "The store was never indexed: start the pipeline."];
   if (pipeline.alive_age_ms > STALE_MS) return ["warn", `The pipeline has sent no sign of life for ${span(pipeline.alive_age_ms)}.`];
   if (!writer.present) return ["warn", "No writer has the store open: no messages can be appended."];
@@ -102,6 +110,28 @@ function servicesOf({ version, writer, pipeline, query }) {
     ["Version", brief(version)],
     ["Waiting pulls", count(query.waiting_requests)],
     ["Appends over REST", writer.forwarding_to === null ? "off" : `forwarded to ${brief(writer.forwarding_to)}`],
+  ])];
+}
+
+/** Return the members of a replication group, or the broker that is followed; nothing for a store of its own. */
+function membersOf({ replication, follow }) {
+  if (follow) {
+    return [el("h2", {}, "Followed broker"), facts([
+      ["Broker", brief(follow.broker)],
+      ["Address", follow.address || "–"],
+      ["Connected", follow.is_connected ? "yes" : "no"],
+      ["Behind", follow.behind_bytes === null ? "–" : size(follow.behind_bytes)],
+      ["Looked at", moment(follow.at_ms)],
+    ])];
+  }
+  if (!replication) return [];
+  return [el("h2", {}, "Replication"), facts([
+    ["This member", replication.role],
+    ["Writer", replication.writer === null ? "none" : brief(replication.writer)],
+    ["In sync", replication.in_sync.map((name) => brief(name)).join(", ") || "none"],
+    ["Needed in sync", count(replication.min_in_sync)],
+    ["Epoch", count(replication.epoch)],
+    ["May lack messages", replication.may_lack_messages ? "yes" : "no"],
   ])];
 }
 
