@@ -113,7 +113,7 @@ class Follower:
 
     async def _begin(self, bounds: LogBounds) -> None:
         """Check that our log is a beginning of the broker's; begin an empty one where the broker's begins."""
-        end = self._disk.end
+        end = await self._thread.run(lambda: self._disk.end)  # after the last write of the connection before
         if end == 0 and bounds.begin > 0:
             await self._thread.run(self._disk.begin_at, bounds.begin)
         elif end < bounds.begin:
