@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import NamedTuple
 
@@ -49,8 +50,9 @@ def note_comparison(folder: Path, time_s: float) -> None:
 
 
 def last_comparison_s(folder: Path) -> float:
-    """Return that time; 0 if the log was never compared, or a time ahead of the clock was noted before."""
+    """Return that time; 0 if the log was never compared, or if the clock was set back since."""
     try:
-        return float((folder / _COMPARED).read_text())
+        noted = float((folder / _COMPARED).read_text())
     except (FileNotFoundError, ValueError):
         return 0.0
+    return noted if noted <= time.time() else 0.0

@@ -165,7 +165,7 @@ class Follower:
         """Report at intervals, because a master ends a silent connection."""
         while True:
             await asyncio.sleep(_REPORT_S)
-            await link.report(self._disk.end)
+            await link.report(self._disk.synced)
 
     async def _look(self, broker: Broker) -> None:
         """Copy the broker's tables at intervals, and publish how far behind the copy is."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -37,8 +38,13 @@ class FollowerDisk:
 
     @property
     def end(self) -> int:
-        """Physical offset of the log's end. Everything below it is durable after `apply`."""
+        """Physical offset of the log's end."""
         return self._log.end
+
+    @property
+    def synced(self) -> int:
+        """Physical offset below which the log survives a power cut."""
+        return self._log.synced
 
     @property
     def log_file_bytes(self) -> int:
@@ -92,8 +98,9 @@ class FollowerDisk:
         )
 
     def publish(self, broker: FollowedBroker) -> None:
-        """Publish how the copy goes, for other processes."""
-        save_followed_broker(self._store.paths.follow, broker)
+        """Publish how the copy goes, for other processes. Without room on the disk, they see the state before."""
+        with contextlib.suppress(OSError):
+            save_followed_broker(self._store.paths.follow, broker)
 
     def save_queue_offsets(self) -> None:
         """Save the next offset of each queue as of the log's end, without which no old file may be deleted."""

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import structlog
@@ -31,9 +31,17 @@ from .sound_copy import Place, is_sound, sound_copy
 log = structlog.get_logger()
 
 _LOOK_S = 2.0  # between two looks at the ledger of damage
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 5.0, 3_600.0  # after a repair that was not possible
 _PIECE_BYTES = 64 << 20  # compared with one question
 _SETTLE_S = 1.0  # until the other members know that the last bytes are committed
 _LONGEST_RECORD_BYTES = 16 << 20
+
+
+class _NextTry(NamedTuple):
+    """When to try a repair again, which reads a file of the log. at: time.monotonic()"""
+
+    at: float
+    pause_s: float
 
 
 class OtherLogs(Protocol):
@@ -79,7 +87,7 @@ class LogRepair:
         self._known = KnownChecksums(paths.replication)
         self._thread = ThreadPoolExecutor(1, "log-repair")
         self._task: asyncio.Task[None] | None = None
-        self._given_up: set[int] = set()  # places of the ledger that no member could repair, already logged
+        self._not_before: dict[int, _NextTry] = {}  # places of the ledger that no member could repair
 
     def start(self, on_failure: Callable[[StoreError], None]) -> None:
         """Begin. on_failure: called if the disk cannot sync what was repaired, which ends this object's work."""
@@ -106,6 +114,8 @@ class LogRepair:
                 return
             except (StoreError, OSError) as error:
                 log.warning("comparison_failed", error=str(error))
+            except Exception:
+                log.exception("comparison_failed")
 
     @property
     def _folder(self) -> Path:
@@ -169,11 +179,13 @@ class LogRepair:
         for entry in await asyncio.to_thread(read_ledger, self._paths.indexer):
             begin = entry["physical_offset"]
             end = min(begin + max(entry["size"], 1), self.member_log.committed)
-            if begin >= end or await self._repair(begin, end, was_damaged=entry["reason"] in Fault.__members__):
+            last = self._not_before.get(begin)
+            if begin >= end or (last is not None and time.monotonic() < last.at):
                 continue
-            if begin not in self._given_up:
-                self._given_up.add(begin)
-                log.warning("damage_not_repaired", physical_offset=begin, reason=entry["reason"])
+            if not await self._repair(begin, end, was_damaged=entry["reason"] in Fault.__members__):
+                pause_s = _FIRST_PAUSE_S if last is None else min(2 * last.pause_s, _LONGEST_PAUSE_S)
+                self._not_before[begin] = _NextTry(time.monotonic() + pause_s, pause_s)
+                log.warning("damage_not_repaired", physical_offset=begin, reason=entry["reason"], next_try_s=pause_s)
 
     async def _repair(self, begin: int, end: int, *, was_damaged: bool = False) -> bool:
         """Replace our bytes of [begin, end), of one file, if another member has the right ones.

@@ -27,6 +27,7 @@ class ReplicaLog:
         self._segments = segments
         self._begin_journal = begin_journal
         self._journal = begin_journal(end)
+        self._failure: FlushFailedError | None = None
         self._dirty: set[int] = set()  # starts of the files with bytes that are not synced
 
     def append(self, piece: Piece) -> None:
@@ -76,15 +77,24 @@ class ReplicaLog:
             raise as_unavailable(error) from error
 
     def sync(self) -> int:
-        """Make all pieces durable; return the log's end. Raises FlushFailedError if that fails."""
-        end, dirty = self.end, sorted(self._dirty)
-        if end > self.synced:
-            self._dirty = set()
-            self._journal.flush()
-            for start in dirty:
-                self._segments.log.flush(start)
-            self.synced = end
-        return end
+        """Make all pieces durable; return the log's end.
+
+        Raises:
+            FlushFailedError: that fails, or has failed before: the next sync would succeed without the lost bytes.
+        """
+        if self._failure is not None:
+            raise self._failure
+        if self.end > self.synced:
+            try:
+                self._journal.flush()
+                for start in sorted(self._dirty):
+                    self._segments.log.flush(start)
+            except FlushFailedError as error:
+                self._failure = error
+                raise
+            self._dirty.clear()
+            self.synced = self.end
+        return self.end
 
     def cut(self, point: int) -> None:
         """Remove everything from physical offset *point* on; the rest is durable then.

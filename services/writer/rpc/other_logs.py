@@ -14,6 +14,7 @@ from tidemark.v1.replication_pb2_grpc import ReplicationServiceStub
 
 from .member_channel import call_metadata, member_channel
 
+_FETCHED_BYTES = 16 << 20  # by one call
 _TIMEOUT_S = 30.0  # for 64 MiB from a slow disk
 
 
@@ -37,10 +38,12 @@ class OtherLogs:
 
     async def fetch(self, name: str, begin: int, end: int) -> bytes:
         """Return the bytes of [begin, end). Raises StoreError."""
-        answer: pb.FetchLogResponse = await self._call(
-            name, "FetchLog", pb.FetchLogRequest(begin_offset=begin, end_offset=end)
-        )
-        return answer.data
+        parts = []
+        for at in range(begin, end, _FETCHED_BYTES):
+            request = pb.FetchLogRequest(begin_offset=at, end_offset=min(at + _FETCHED_BYTES, end))
+            answer: pb.FetchLogResponse = await self._call(name, "FetchLog", request)
+            parts.append(answer.data)
+        return b"".join(parts)
 
     async def _call(self, name: str, method: str, request: Any) -> Any:
         async with member_channel(self._addresses[name], self._credentials) as channel:

@@ -12,6 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.crash.small_disk import fill, small_disk
 from tests.pipeline_runs import GOLDEN_SETTINGS, queue_files
 from tidemark.client.producer.producer import Producer
 from tidemark.errors import NotLeaderError
@@ -211,6 +212,22 @@ def test_a_damaged_record_is_waited_for_and_named(master: FakeMaster, tmp_path: 
 
 def _flipped(data: bytes, place: int) -> bytes:
     return data if not 0 <= place < len(data) else data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :]
+
+
+def test_a_full_disk_is_waited_for(master: FakeMaster, tmp_path: Path) -> None:
+    """Neither the log nor the state of the copy can be written meanwhile."""
+    end = master.end
+    master.end = 200_000
+    with small_disk(tmp_path / "disk", "24m") as disk:
+        copy = disk / "copy"
+        with stack_of(copy, master) as stack:
+            until(lambda: master.reported and master.reported[-1] > 150_000, "something is copied")
+            fill(disk / "filler")
+            master.end = end
+            time.sleep(3)
+            stack.check()
+            (disk / "filler").unlink()
+            require_equal(copy, master)
 
 
 def test_kf28_a_topic_is_known_before_its_first_record_is_shown(master: FakeMaster, tmp_path: Path) -> None:

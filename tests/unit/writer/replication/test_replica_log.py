@@ -130,6 +130,25 @@ def test_a_failed_write_that_cannot_be_undone_stops_the_log(tail: Tail, replica:
         replica.log.append(piece)
 
 
+def test_after_a_failed_sync_no_other_sync_succeeds(
+    tail: Tail, replica: Replica, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The kernel marks the lost pages as clean, so that a second fdatasync would report nothing."""
+    (piece,) = pieces_of(tail, written(tail, 300))
+    replica.log.append(piece)
+
+    def fail(start: int) -> None:
+        raise FlushFailedError("fdatasync failed: injected")
+
+    with monkeypatch.context() as failing:
+        failing.setattr(replica.files, "flush", fail)
+        with pytest.raises(FlushFailedError):
+            replica.log.sync()
+    with pytest.raises(FlushFailedError):
+        replica.log.sync()
+    assert replica.log.synced == 0
+
+
 @pytest.mark.parametrize("kept", [0, 1, 3, 5, 6])
 def test_a_cut_removes_all_later_bytes_and_appends_continue(tail: Tail, replica: Replica, kept: int) -> None:
     """Some cuts are in an earlier file."""
