@@ -219,13 +219,26 @@ class SentRequest:
         raise self._service.failure(error) from error
 
     def answer(self) -> Answer:
-        """Read and return the complete answer."""
-        response = self.response()
-        try:
-            body = response.read()
-        except (OSError, HttpFaultError) as error:
-            self._connections.leave(self._service)
-            self._fail(error)
+        """Read and return the complete answer.
+
+        An answer that breaks off is asked of the next service, unless `response` has returned its head before: the
+        other service's head may be another one.
+        """
+        is_head_known = self._response is not None
+        while True:
+            response = self.response()
+            try:
+                body = response.read()
+            except (OSError, HttpFaultError) as error:
+                if is_head_known:
+                    self._connections.leave(self._service)
+                    self._fail(error)
+                self._response = None
+                self._go_elsewhere(error)
+            else:
+                return self._whole(response, body)
+
+    def _whole(self, response: HttpResponse, body: memoryview) -> Answer:
         if response.will_close:
             self._connection.close()
         else:

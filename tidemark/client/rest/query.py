@@ -45,6 +45,7 @@ from tidemark.client.rest.page import (
 )
 from tidemark.client.rest.problems import Json, require_success
 from tidemark.client.rest.pull_many import many_pages
+from tidemark.errors import QueryUnreachableError
 from tidemark.tls.credentials import Credentials
 
 if TYPE_CHECKING:
@@ -320,24 +321,38 @@ class Query:
         wait_ms: int | None,
         parameters: Mapping[str, Any],
     ) -> Iterator[Answer]:
-        """Yield pages, including empty ones. Request the next page as soon as the current page's end is known."""
-        path = messages_path(topic, queue_id)
+        """Yield pages, including empty ones. Request the next page as soon as the current page's end is known.
 
-        def ask(offset: int | str) -> SentRequest:
+        A page that breaks off is asked of the group's next service.
+        """
+        path = messages_path(topic, queue_id)
+        breaks_left = self._connections.count - 1
+
+        def ask(offset: int | str) -> tuple[int | str, SentRequest]:
             given = {"offset": offset, "wait_ms": wait_ms, **parameters}
-            return self._connections.ask(path, given, accept)
+            return offset, self._connections.ask(path, given, accept)
 
         under_way = deque([ask(offset)])
         try:
             while under_way:
-                headers = under_way[0].response().headers
-                following = following_offset(headers, at_end=bool(wait_ms))
+                begin, asked = under_way[0]
+                following = following_offset(asked.response().headers, at_end=bool(wait_ms))
                 if following is not None:
                     under_way.append(ask(following))
-                yield require_success(under_way.popleft().answer())
+                try:
+                    answer = asked.answer()
+                except QueryUnreachableError:
+                    if not breaks_left:
+                        raise
+                    breaks_left -= 1
+                    _close(under_way)
+                    under_way.append(ask(begin))
+                    continue
+                under_way.popleft()
+                breaks_left = self._connections.count - 1
+                yield require_success(answer)
         finally:
-            for asked in under_way:
-                asked.close()
+            _close(under_way)
 
     def close(self) -> None:
         """Close the connections."""
@@ -348,6 +363,11 @@ class Query:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _close(under_way: deque[tuple[int | str, SentRequest]]) -> None:
+    while under_way:
+        under_way.popleft()[1].close()
 
 
 def _is_sound(page: RecordsPage, topic: str, queue_id: int) -> bool:

@@ -45,6 +45,34 @@ def test_a_service_that_does_not_answer_is_left_for_the_next() -> None:
         used.close()
 
 
+def test_an_answer_that_breaks_off_is_asked_of_the_next() -> None:
+    with fake_query(lambda _: Reply(missing_bytes=1)) as dying, fake_query(ok) as alive:
+        used = connections(dying.url, alive.url)
+        assert asked(used) == b"ok"
+        assert used.service.url == alive.url
+        used.close()
+
+
+def test_an_answer_whose_head_is_known_is_not_replaced_by_that_of_another_service() -> None:
+    with fake_query(lambda _: Reply(missing_bytes=1)) as dying, fake_query(ok) as alive:
+        used = connections(dying.url, alive.url)
+        sent = used.ask("/v1/x", {}, "*/*")
+        assert sent.response().status == 200
+        with pytest.raises(QueryUnreachableError):
+            sent.answer()
+        assert asked(used) == b"ok"
+        used.close()
+
+
+def test_if_every_answer_breaks_off_the_request_fails() -> None:
+    with fake_query(lambda _: Reply(missing_bytes=1)) as first, fake_query(lambda _: Reply(missing_bytes=1)) as second:
+        used = connections(first.url, second.url)
+        with pytest.raises(QueryUnreachableError):
+            asked(used)
+        assert (len(first.asked), len(second.asked)) == (1, 1)
+        used.close()
+
+
 def test_what_only_the_writers_service_does_is_asked_of_the_next() -> None:
     with fake_query(replica) as first, fake_query(ok) as second:
         used = connections(first.url, second.url)

@@ -135,6 +135,23 @@ def test_a_page_of_records_has_its_data_and_offsets() -> None:
     assert page[1:] == ("FOUND", 4, 7, 0, 10, 3, [])
 
 
+def test_a_page_that_breaks_off_comes_from_the_next_service() -> None:
+    """Its head was whole. The other service may answer with a page of another length."""
+
+    def dying(path: str) -> Reply:
+        page = _page(path)
+        return page._replace(missing_bytes=1) if len(first.asked) > 1 else page
+
+    def shorter(path: str) -> Reply:
+        page = _page(path)
+        end = min(int(page.headers["Tidemark-Requested-Offset"]) + 2, 10)
+        return page._replace(headers={**page.headers, "Tidemark-Next-Offset": str(end)})
+
+    with fake_query(dying) as first, fake_query(shorter) as second, Query(f"{first.url}|{second.url}") as query:
+        pages = [(page.requested_offset, page.next_offset) for page in query.record_pages("t", 0, 0)]
+    assert pages == [(0, 3), (3, 5), (5, 7), (7, 9), (9, 10)]
+
+
 def test_pages_follow_each_other_to_the_end() -> None:
     """Each page comes once; the next one is requested before a page is returned, and none after the end."""
     with fake_query(_page) as fake, Query(fake.url) as query:
