@@ -10,6 +10,7 @@ from functools import partial
 import structlog
 from prometheus_client import CollectorRegistry
 
+from tidemark.access.followed_files import followed_files
 from tidemark.access.guard import Guard
 from tidemark.access.metrics import AccessState
 from tidemark.access.rate_limits import RateLimits
@@ -58,10 +59,13 @@ async def serve(settings: WriterSettings) -> int:
     elif (broker := settings.followed_broker) is not None:
         serve_role = partial(_serve_follower, broker)
     try:
-        failure = await serve_role(settings, tls, guard, stop, registry)
+        async with followed_files(tls, guard):
+            failure = await serve_role(settings, tls, guard, stop, registry)
     except (RuntimeError, OSError) as error:
         address = settings.writer_listen if isinstance(error, RuntimeError) else settings.writer_remoting_listen
         raise SystemExit(f"writer: cannot listen on {address}: {error}") from error
+    finally:
+        guard.close()
     if failure is not None and serve_role is not _serve_alone:  # which has logged it
         sys.stderr.write(f"writer: {status_of(failure).reason}: {failure.message}\n")
     return 0 if failure is None else 1

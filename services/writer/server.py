@@ -50,18 +50,17 @@ class WriterServer:
         self._tls = tls
         self._group = group
         self._services = _SERVICES if group is None else (*_SERVICES, REPLICATION)
-        self.guard = guard or Guard(None, RateLimits(), None)
-        self._following: list[asyncio.Task[None]] = []
+        guard = guard or Guard(None, RateLimits(), None)
         self.stopping = stopping or asyncio.Event()
         warm_up(_ANY_HOST)  # before the bind, after which clients connect and would wait
-        self._grpc = GrpcServer(settings, tls, self.guard, self._services)
+        self._grpc = GrpcServer(settings, tls, guard, self._services)
         self.port = self._grpc.port
         self._tracing = open_tracing(settings, "writer")
         self.parts = compose(
             settings,
             store,
             port=self.port,
-            guard=self.guard,
+            guard=guard,
             tls=tls,
             tracing=self._tracing,
             on_failure=self.stopping.set,
@@ -106,8 +105,6 @@ class WriterServer:
         if self.parts.remoting is not None:  # before gRPC, whose health must mean that both are served
             await self.parts.remoting.start()
         await self._grpc.server.start()
-        followers = [*([] if self._tls is None else [self._tls.follow()]), *self.guard.followers()]
-        self._following = [asyncio.create_task(follower) for follower in followers]
         log.info(
             "writer_started",
             address=self._grpc.address,
@@ -135,8 +132,6 @@ class WriterServer:
         await self._grpc.report(())
         if self.parts.commit_log.failure is None:
             await asyncio.sleep(self._settings.drain_ms / 1000)
-        for task in self._following:
-            task.cancel()
         log.info("writer_stopping", clean=self.parts.commit_log.failure is None)
 
     async def _stop_parts(self) -> None:
@@ -156,7 +151,6 @@ class WriterServer:
         await self._stop_serving()
         await closing
         self.parts.reader.close()
-        self.guard.close()
 
     async def _stop_serving(self) -> None:
         grace_s = self._settings.shutdown_grace_ms / 1000

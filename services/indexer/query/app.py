@@ -11,6 +11,7 @@ from fastapi import FastAPI
 from fastapi.telemetry import TelemetryConfig
 from starlette.types import Receive, Scope, Send
 
+from tidemark.access.followed_files import followed_files
 from tidemark.access.guard import Guard
 from tidemark.read.warm_up import warm_up
 from tidemark.settings.settling import settle_memory
@@ -113,11 +114,10 @@ def create_app(
         for_ever = [
             close_deleted_files(state),
             remove_expired_members(state),
-            *([] if tls is None else [tls.follow()]),
-            *state.guard.followers(),
         ]
         tasks = [asyncio.create_task(loop) for loop in for_ever]
-        yield
+        async with followed_files(tls, state.guard):
+            yield
         for task in tasks:
             task.cancel()
         if remoting is not None:

@@ -15,9 +15,10 @@ import pytest
 from tests.certificates import Authority, Pair
 from tests.health_checks import is_healthy
 from tests.integration.tls.shown import shows, wait_until
-from tests.integration.writer.harness import RunningWriter, stored_records
+from tests.integration.writer.harness import SEGMENT_SIZE, RunningWriter, stored_records
 from tidemark.client import Credentials, Producer, Topics
 from tidemark.errors import StoreError, TlsFailedError
+from tidemark.local.local_stack import WRITER, LocalStack
 
 pytestmark = pytest.mark.integration
 
@@ -39,6 +40,16 @@ def failure(address: str, tls: Credentials) -> StoreError:
     with Topics(address, credentials=tls, timeout_s=0.5) as topics, pytest.raises(StoreError) as raised:
         topics.list_all()
     return raised.value
+
+
+_OTHER_ROLES = {
+    "replica": {
+        "TIDEMARK_REPLICATION": "async",
+        "TIDEMARK_MEMBER": "a",
+        "TIDEMARK_GROUP_MEMBERS": "a=127.0.0.1:1,b=127.0.0.1:2",
+    },
+    "follower": {"TIDEMARK_FOLLOW": "rocketmq://127.0.0.1:1/broker"},
+}
 
 
 @pytest.mark.usefixtures("wire")
@@ -112,6 +123,27 @@ def test_new_connections_get_the_new_certificate_and_old_ones_continue(
         with Topics(writer.address, credentials=Credentials(stranger.ca)) as topics:
             assert [topic.name for topic in topics.list_all()] == ["orders"]
         assert isinstance(failure(writer.address, Credentials(authority.ca)), TlsFailedError)
+
+
+@pytest.mark.parametrize("role", _OTHER_ROLES)
+def test_a_process_that_does_not_append_reads_its_new_files_too(
+    tmp_path: Path, stranger: Authority, files: Pair, role: str
+) -> None:
+    """Neither another member nor the broker answers. The store's log gives a follower its file size."""
+    with RunningWriter(tmp_path / "store") as writer, Producer(writer.address) as producer:
+        producer.send("orders", b"m")
+    environment = {
+        "TIDEMARK_TLS_CERT": str(files.cert),
+        "TIDEMARK_TLS_KEY": str(files.key),
+        "TIDEMARK_TLS_RELOAD_MS": str(_RELOAD_MS),
+        "TIDEMARK_COMMIT_LOG_SEGMENT_SIZE_BYTES": str(SEGMENT_SIZE),
+        **_OTHER_ROLES[role],
+    }
+    new = stranger.issue("server")
+    stack = LocalStack(tmp_path / "store", environment=environment, services=(WRITER,), small_new_files=False)
+    with stack as running:
+        new.put(files)
+        wait_until(lambda: shows(running.writer_port, new))
 
 
 def test_new_connections_are_checked_by_the_new_client_ca(

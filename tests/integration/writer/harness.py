@@ -18,6 +18,9 @@ from services.writer.config import WriterSettings
 from services.writer.log.open_store import open_store
 from services.writer.server import WriterServer
 from tests.builders import MAGIC_BLANK
+from tidemark.access.followed_files import followed_files
+from tidemark.access.guard import Guard
+from tidemark.access.rate_limits import RateLimits
 from tidemark.errors import StoreError
 from tidemark.format.record import Record, decode_record
 from tidemark.store.storage import DiskStorage, Storage
@@ -92,13 +95,15 @@ class RunningWriter:
         self._loop = asyncio.get_running_loop()
         listens = (self.settings.writer_listen, self.settings.writer_remoting_listen)
         tls = self.settings.open_tls(listens, log_reload)
-        guard = self.settings.open_writer_guard()
+        guard = self.settings.open_writer_guard() or Guard(None, RateLimits(), None)
         store = open_store(self.settings, self.storage)
         self._server = WriterServer(self.settings, store, tls, guard)
         await self._server.bind_remoting()
-        await self._server.start()
-        self._started.set()
-        self.failure = await self._server.run()
+        async with followed_files(tls, guard):
+            await self._server.start()
+            self._started.set()
+            self.failure = await self._server.run()
+        guard.close()
 
     def metrics(self) -> list[str]:
         """Return the lines that its metrics listener would serve."""
