@@ -74,7 +74,7 @@ class GroupRole(NamedTuple):
     repair: LogRepair
     state: GroupState
     group_store: GroupStore
-    resign: Callable[[], Awaitable[None]]
+    release_to: Callable[[str], Awaitable[None]]
     on_handed_over: Callable[[], None]
 
 
@@ -189,7 +189,7 @@ def _compose_replication(settings: WriterSettings, store: OpenStore, group: Grou
         group.member,
         group.state,
         group.group_store,
-        resign=group.resign,
+        release_to=group.release_to,
         on_handed_over=group.on_handed_over,
     )
 

@@ -109,7 +109,7 @@ class GroupMember:
         self, store: OpenStore, files: MemberFiles, member: Member, repair: LogRepair, state: GroupState
     ) -> StoreError | None:
         leadership = self._opened.leadership
-        role = GroupRole(member, repair, state, leadership.group_store, leadership.resign, self._stop.end_role)
+        role = GroupRole(member, repair, state, leadership.group_store, leadership.release_to, self._stop.end_role)
         try:
             server = WriterServer(self._settings, store, self._tls, self._guard, self._stop.next_role(), role)
             files.promise(state.epoch)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 
 import pytest
@@ -12,9 +13,9 @@ from tests.replication.conftest import MakeElected
 from tests.replication.elected import TOPIC
 from tests.replication.load import Load, require_stored
 from tests.replication.members import until
-from tests.replication.nemesis.faults import LinkedMembers
+from tests.replication.nemesis.faults import ETCD, LinkedMembers
 from tidemark.client.wire.topic_admin import Topics
-from tidemark.errors import ArgumentIllegalError, NotLeaderError
+from tidemark.errors import ArgumentIllegalError, DeadlineExceededError, NotLeaderError
 from tidemark.replication.etcd.gateway import EtcdGateway, encoded
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
@@ -101,6 +102,30 @@ def test_a_hand_over_goes_to_the_named_member(members: LinkedMembers) -> None:
     members.group(writer).hand_over(target)
     members.acknowledge(target)
     members.until_in_sync(target, 3)
+
+
+def test_no_other_member_is_elected_during_a_hand_over(members: LinkedMembers) -> None:
+    """The named member takes the role late, because it reaches etcd only later."""
+    writer = started(members)
+    target = next(name for name in reversed(members.ports) if name != writer)
+    members.network.cut(target, f"{ETCD}0")
+    with ThreadPoolExecutor(1) as thread:
+        handing = thread.submit(members.group(writer).hand_over, target)
+        time.sleep(2)
+        assert members.writer(writer) is None, members.found()
+        members.network.heal()
+        assert handing.result() == 2
+    assert members.until_writer() == target
+    members.acknowledge(target)
+
+
+def test_a_member_that_cannot_take_the_role_that_it_is_given_is_replaced(members: LinkedMembers) -> None:
+    writer = started(members)
+    target = next(name for name in reversed(members.ports) if name != writer)
+    members.network.cut(target, f"{ETCD}0")
+    with pytest.raises(DeadlineExceededError, match=f"member {target} is not the writer yet"):
+        members.group(writer).hand_over(target)
+    members.acknowledge(members.until_writer(target))
 
 
 def test_a_writer_without_etcd_stops_and_another_life_of_it_goes_on(members: LinkedMembers) -> None:

@@ -32,7 +32,8 @@ log = structlog.get_logger()
 _LOOK_S = 0.3  # between two looks of a replica at the lease
 _WATCH_S = 0.1  # between two looks of the writer at its lease's end
 _RANK_S = 0.2  # a candidate lets each better one go ahead by this time
-_TAKE_OVER_S = 5.0
+_TAKE_OVER_S = 5.0  # limit for the member to which the writer hands its role
+_RELEASE_S = 0.02  # between two looks of the old writer at the new one's lease
 _RENEWALS_A_LEASE = 4
 _NOT_NOW = (GroupStoreUnavailableError, DiskFullError, OSError)  # the state is not read, or cannot be saved here
 
@@ -89,12 +90,17 @@ class ElectedLeadership:
             if seen is None:
                 continue
             now_s = asyncio.get_running_loop().time()
-            if seen.holder in (None, self._identity):
+            if self._may_take(seen):
                 if now_s >= self._stands_from_s:
                     await self._stand_once(follower)
             elif follower.lost_s > self._lag_s + self._ttl_s and now_s > asked_s + self._ttl_s / 2:
                 asked_s = now_s
                 await self._ask_to_yield(seen)
+
+    def _may_take(self, seen: Seen) -> bool:
+        """Return True if no other member has the lease, or the one that has it hands its role to this member."""
+        is_appointed = seen.state is not None and seen.state.writer == self._identity
+        return seen.holder in (None, self._identity) or is_appointed
 
     async def _look(self) -> Seen | None:
         try:
@@ -112,7 +118,7 @@ class ElectedLeadership:
     async def _stand_once(self, follower: Follower) -> None:
         answers = await self._others.ask(SHORT_S)
         seen = await self._look()  # after the answers: etcd then has everything that the members have heard of
-        if seen is None or seen.holder not in (None, self._identity):
+        if seen is None or not self._may_take(seen):
             return
         state = self._electable(seen, answers, follower)
         if state is None:
@@ -230,8 +236,8 @@ class ElectedLeadership:
         while loop.time() < deadline_s:
             seen = await self._look()
             if seen is not None and seen.state is not None:
-                is_free = seen.holder in (None, self._identity) and seen.state.can_elect(self._identity)
-                if not is_free or await self._elect(seen.state, seen.holder, epoch=seen.state.epoch + 1) is not None:
+                may_take = self._may_take(seen) and seen.state.can_elect(self._identity)
+                if not may_take or await self._elect(seen.state, seen.holder, epoch=seen.state.epoch + 1) is not None:
                     return
             await asyncio.sleep(_WATCH_S)
 
@@ -289,6 +295,17 @@ class ElectedLeadership:
         """Time until which this member has the writer's lease, seconds since the machine's start."""
         return 0.0 if self._lease is None else self._lease.valid_until_s
 
+    async def release_to(self, identity: str) -> None:
+        """Keep the lease until *identity* replaces this member as its holder, or cannot, or `_TAKE_OVER_S` are over."""
+        loop = asyncio.get_running_loop()
+        deadline_s = loop.time() + _TAKE_OVER_S
+        while loop.time() < deadline_s:
+            seen = await self._look()
+            if seen is not None and (seen.holder != self._identity or not _can_elect(seen, identity)):
+                break
+            await asyncio.sleep(_RELEASE_S)
+        await self.resign()
+
     async def resign(self) -> None:
         """Revoke the lease. If etcd does not answer, it runs out."""
         if self._keeping is not None:
@@ -300,3 +317,7 @@ class ElectedLeadership:
                 await asyncio.to_thread(lease.revoke)
             except GroupStoreUnavailableError as error:
                 log.warning("lease_not_revoked", error=error.message)
+
+
+def _can_elect(seen: Seen, identity: str) -> bool:
+    return seen.state is not None and seen.state.can_elect(identity)

@@ -74,6 +74,12 @@ class Leadership(Protocol):
         has_enough: True if enough members are in sync.
         """
 
+    async def release_to(self, identity: str) -> None:
+        """Give up the role of the writer once *identity*, which the state names, has taken it, or a few seconds later.
+
+        Until then no other member can take it.
+        """
+
     async def resign(self) -> None:
         """Give up the role of the writer, so that another member can take it at once."""
 

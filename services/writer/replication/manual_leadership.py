@@ -98,5 +98,8 @@ class ManualLeadership:
         await asyncio.Event().wait()
         raise AssertionError
 
+    async def release_to(self, identity: str) -> None:
+        """Do nothing: no other member takes the role by itself."""
+
     async def resign(self) -> None:
         """Do nothing: the state names the next writer, or an operator will."""

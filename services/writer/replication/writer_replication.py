@@ -69,7 +69,7 @@ class WriterReplication:
     state       of the group, which makes this member the writer
     on_stale    set after the construction; called if another epoch has begun, so that this writer must stop
     in_flight_bytes  set after the construction; returns the bytes of accepted and unanswered batches
-    resign      lets another member become the writer at once
+    release_to  gives up the role of the writer for a member, by its identity
     on_handed_over  called when another member has become the writer, and this one is to follow it
     """
 
@@ -81,7 +81,7 @@ class WriterReplication:
         state: GroupState,
         group_store: GroupStore,
         *,
-        resign: Callable[[], Awaitable[None]],
+        release_to: Callable[[str], Awaitable[None]],
         on_handed_over: Callable[[], None],
     ) -> None:
         is_sync = settings.replication is ReplicationMode.SYNC
@@ -96,7 +96,7 @@ class WriterReplication:
         self._group_store = group_store
         self.on_stale: Callable[[StoreError], None] = lambda _: None
         self.in_flight_bytes: Callable[[], int] = lambda: 0
-        self._resign = resign
+        self._release_to = release_to
         self._on_handed_over = on_handed_over
         self._loop = asyncio.get_running_loop()
         self._is_sync = is_sync
@@ -108,6 +108,7 @@ class WriterReplication:
         self._ends: deque[_End] = deque()
         self._successor: str | None = None  # address of the coming writer
         self._appointing: asyncio.Task[None] | None = None
+        self._has_appointed = False  # the group's state names the coming writer, and changes by its election only
         self._changes = 0  # of files, for which callers wait
         self._wake_planned = False
         self._looking: asyncio.Task[None] | None = None
@@ -344,6 +345,8 @@ class WriterReplication:
         return 0.0 if behind is None else now - behind.time_s
 
     async def _change_set(self) -> None:
+        if self._has_appointed:
+            return
         pending = self._commits.pending or self._wanted_change()
         if pending is None:
             return
@@ -428,9 +431,10 @@ class WriterReplication:
         except BaseException:
             self._successor = None
             raise
+        self._has_appointed = True
         self._commits.learn(taken)
         await self.share_files()
-        await self._resign()
         stream.hand_over()
+        await self._release_to(stream.identity)
         log.info("handed_over", member=stream.member, epoch=self.epoch)
         self._on_handed_over()
