@@ -10,8 +10,10 @@ from typing import Any, NamedTuple
 import pytest
 
 from tests.built_store import BuiltStore
+from tests.integration.several_stores import Pair
 from tests.query_server import serve_query
 from tidemark.local.local_stack import LocalStack
+from tidemark.testing.server import TidemarkServer
 
 QUEUES = 4
 
@@ -51,3 +53,14 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStack]:
     """Run writer, pipeline and query; each test uses its own topics and groups."""
     with LocalStack(tmp_path_factory.mktemp("stack") / "data") as stack:
         yield stack
+
+
+@pytest.fixture(scope="module")
+def two_servers() -> Iterator[list[TidemarkServer]]:
+    with TidemarkServer() as first, TidemarkServer() as second:
+        yield [first, second]
+
+
+@pytest.fixture
+def pair(two_servers: list[TidemarkServer]) -> Pair:
+    return Pair(two_servers)

@@ -271,6 +271,7 @@ class FakePulls:
     """Pulls from the world."""
 
     is_patient = False
+    descriptors: list[int] = []  # noqa: RUF012 - never changed
     unreachable: tuple[float, UnavailableError] | None = None
 
     def __init__(self, world: World) -> None:

@@ -86,8 +86,8 @@ class Program(RuleBasedStateMachine):
         world.snapshot, world.known_topics = None, set()
         assigned = FakeAssigned(world)
         with (
-            patch("tidemark.client.consumer.consumer.Query", lambda *_, **__: FakeQuery(world)),
-            patch("tidemark.client.consumer.consumer._assigned", lambda *_: assigned),
+            patch("tidemark.client.consumer.store_reading.Query", lambda *_, **__: FakeQuery(world)),
+            patch("tidemark.client.consumer.store_reading.StoreReading._assigned", lambda *_: assigned),
         ):
             self.consumer = self.make(
                 group="g",
@@ -99,7 +99,7 @@ class Program(RuleBasedStateMachine):
                 on_assigned=self.on_assigned,
                 on_revoked=self.on_revoked,
             )
-        starts = self.consumer._reading._starts
+        starts = next(iter(self.consumer._stores)).buffer._starts
         prepare = starts.prepare
 
         def prepare_and_copy() -> None:
@@ -108,7 +108,7 @@ class Program(RuleBasedStateMachine):
                 world.snapshot, world.known_topics = dict(starts._ends), set(starts._known)
 
         starts.prepare = prepare_and_copy  # type: ignore[method-assign]
-        self.consumer._reading._make_pulls = lambda _: FakePulls(world)
+        next(iter(self.consumer._stores)).buffer._make_pulls = lambda _: FakePulls(world)
 
     # ── the program's functions ─────────────────────────────────────────────────────────────────────────────────────
 
@@ -225,7 +225,7 @@ class Program(RuleBasedStateMachine):
         stored = self.world.queues[queue]
         target = {"earliest": stored.min_offset, "latest": stored.max_offset}.get(place, place)
         with contextlib.suppress(KeyError, UnavailableError, *PLANNED):
-            self.consumer._reading.cursor(queue)  # so that the seek below assigns nothing
+            next(iter(self.consumer._stores)).buffer.cursor(queue)  # so that the seek below assigns nothing
             if queue not in self.begun:
                 return
             target = min(target, stored.max_offset)

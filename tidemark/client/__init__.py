@@ -13,7 +13,7 @@ from tidemark.client.producer.async_producer import AsyncProducer
 from tidemark.client.producer.compression import Compression
 from tidemark.client.producer.producer import Producer
 from tidemark.client.producer.send_hooks import Hooks
-from tidemark.client.received_message import PulledPage, ReceivedMessage, TopicQueue
+from tidemark.client.received_message import PulledPage, ReceivedMessage, StoreQueue, TopicQueue
 from tidemark.client.rest.page import RecordsPage
 from tidemark.client.rest.query import Query
 from tidemark.client.send_result import SendResult, SendStatus
@@ -40,6 +40,7 @@ __all__ = [
     "RecordsPage",
     "SendResult",
     "SendStatus",
+    "StoreQueue",
     "Topic",
     "TopicQueue",
     "Topics",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import binascii
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import orjson
 
@@ -22,9 +22,45 @@ class TopicQueue(NamedTuple):
     queue_id: int
 
 
+class StoreQueue(TopicQueue):
+    """One queue of a topic in one of the several stores that a consumer reads.
+
+    store  URL of the store's query service, as in the consumer's `url`
+    """
+
+    store: str
+
+    def __new__(cls, topic: str, queue_id: int, store: str) -> Self:
+        """Return the queue."""
+        queue = super().__new__(cls, topic, queue_id)
+        queue.store = store
+        return queue
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, StoreQueue) and (*self, self.store) == (*other, other.store)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        return hash((*self, self.store))
+
+    def __repr__(self) -> str:
+        return f"StoreQueue(topic={self.topic!r}, queue_id={self.queue_id}, store={self.store!r})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return StoreQueue, (*self, self.store)
+
+
+def queue_of_store(queue: tuple[str, int], store: str) -> TopicQueue:
+    """Return *queue* as one of *store*, which is empty for a consumer of a single store."""
+    return StoreQueue(*queue, store) if store else TopicQueue(*queue)
+
+
 class ReceivedMessage:
     """One message, decompressed and extracted from its inner batch. Equal messages have equal attributes.
 
+    store          URL of the query service that it was read from, if its consumer reads several stores; else empty
     message_id     its UNIQ_KEY; without one, its offset message id, followed by -N for message N of an inner batch
     offset_msg_id  offset message id of its record; all messages of an inner batch share it
     properties     without TAGS, KEYS and UNIQ_KEY, which are in tag, keys and message_id
@@ -33,6 +69,7 @@ class ReceivedMessage:
 
     __slots__ = (
         "_deserializer",
+        "_store",
         "body",
         "born_host",
         "born_timestamp_ms",
@@ -92,8 +129,14 @@ class ReceivedMessage:
 
     @property
     def queue(self) -> TopicQueue:
-        """Return the queue that the message was read from."""
-        return TopicQueue(self.topic, self.queue_id)
+        """Return the queue that the message was read from: a `StoreQueue` if its consumer reads several stores."""
+        return queue_of_store((self.topic, self.queue_id), self.store)
+
+    @property
+    def store(self) -> str:
+        """Return the URL of the query service that the message was read from, if there are several; else ""."""
+        store: str = getattr(self, "_store", "")
+        return store
 
     @property
     def key(self) -> str | None:
@@ -131,16 +174,22 @@ class ReceivedMessage:
         self._deserializer = deserializer
         return self
 
+    def read_from(self, store: str) -> ReceivedMessage:
+        """Note the *store* from which the message was read; return this message."""
+        self._store = store
+        return self
+
     def as_dict(self) -> dict[str, Any]:
         """Return the attributes by name."""
         return {name: getattr(self, name) for name in FIELDS}
 
     def replace(self, **changes: Any) -> ReceivedMessage:
         """Return a copy with other values for some attributes."""
-        return ReceivedMessage(**{**self.as_dict(), **changes}).read_by(getattr(self, "_deserializer", None))
+        copy = ReceivedMessage(**{**self.as_dict(), **changes}).read_from(self.store)
+        return copy.read_by(getattr(self, "_deserializer", None))
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, ReceivedMessage) and self.as_dict() == other.as_dict()
+        return isinstance(other, ReceivedMessage) and self.store == other.store and self.as_dict() == other.as_dict()
 
     def __hash__(self) -> int:
         return hash((self.topic, self.queue_id, self.queue_offset))
@@ -149,7 +198,7 @@ class ReceivedMessage:
         return f"ReceivedMessage({', '.join(f'{name}={value!r}' for name, value in self.as_dict().items())})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return ReceivedMessage, tuple(self.as_dict().values())
+        return ReceivedMessage, tuple(self.as_dict().values()), (None, {"_store": self.store})
 
     @classmethod
     def of(cls, queue: TopicQueue, message: MessageAnswer) -> ReceivedMessage:

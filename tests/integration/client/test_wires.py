@@ -51,7 +51,7 @@ def connect(producer: Producer) -> int:
 
 
 def reads_remoting(consumer: Consumer) -> bool:
-    return isinstance(consumer._reading._pulls, RemotingPulls)
+    return isinstance(next(iter(consumer._stores)).buffer._pulls, RemotingPulls)
 
 
 @contextlib.contextmanager

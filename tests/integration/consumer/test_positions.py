@@ -102,7 +102,7 @@ def test_a_keyboard_interrupt_in_a_poll_moves_nothing(
 ) -> None:
     served.put(b"a", b"b")
     with Consumer("orders", url=served.url) as consumer:
-        original = consumer._reading._take
+        original = next(iter(consumer._stores)).buffer._take
 
         def interrupted(handout: Handout, *arguments: Any) -> None:
             original(handout, *arguments)
@@ -112,7 +112,7 @@ def test_a_keyboard_interrupt_in_a_poll_moves_nothing(
         def interrupted_join(_: object) -> None:
             raise KeyboardInterrupt
 
-        monkeypatch.setattr(consumer._reading, "_take", interrupted)
+        monkeypatch.setattr(next(iter(consumer._stores)).buffer, "_take", interrupted)
         monkeypatch.setattr("tidemark.client.rest.arrow_page.join_pages", interrupted_join)
         with pytest.raises(KeyboardInterrupt):
             consumer.poll_table(20) if as_table else consumer.poll(20)
@@ -164,8 +164,8 @@ def test_retries_ignore_the_filters_and_start_of_a_consumer(served: Served, star
     served.put(b"filtered out", TAGS="other")
     source: dict[str, Any] = {"store": served.store.root} if from_files else {}
     with Consumer("orders", group="g", url=served.url, tag="own", where={"n": "1"}, start=start, **source) as consumer:
-        assert isinstance(consumer._assigned, GroupMember)
-        consumer._assigned.add_retry_topics()
+        assert isinstance(next(iter(consumer._stores)).assigned, GroupMember)
+        next(iter(consumer._stores)).assigned.add_retry_topics()
         assert [message.body for message in take(consumer, 2, timeout_s=2)] == [b"retry"]
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.unit.client.received_messages import ORDERS, message_json, page_json, received
 from tidemark.client.answers import MessageAnswer, SkippedAnswer
-from tidemark.client.received_message import FIELDS, ReceivedMessage, pulled_page
+from tidemark.client.received_message import FIELDS, ReceivedMessage, StoreQueue, pulled_page
 
 LOST: SkippedAnswer = {"physical_offset": -1, "queue_offset": 4, "reason": "UNIT_LOST", "message_count": 1}
 
@@ -23,6 +23,29 @@ def test_a_message_of_a_json_answer_has_its_bytes_and_its_offset() -> None:
         ("a", "b"),
         {"x": "y"},
     )
+
+
+def test_a_queue_of_a_store_differs_from_the_same_queue_of_another() -> None:
+    ours, theirs = (StoreQueue("orders", 0, url) for url in ("http://a", "http://b"))
+    assert ours == StoreQueue("orders", 0, "http://a")
+    assert len({ours, theirs, ORDERS}) == 3
+    assert ours != theirs
+    assert ours != ORDERS != ours
+    topic, queue_id = ours
+    assert (topic, queue_id, ours.store) == ("orders", 0, "http://a")
+    for copied in (copy.copy(ours), pickle.loads(pickle.dumps(ours))):
+        assert copied == ours
+    assert eval(repr(ours)) == ours
+
+
+def test_a_message_knows_its_store() -> None:
+    message = received(3).read_from("http://a")
+    assert message.queue == StoreQueue(*ORDERS, "http://a")
+    for copied in (copy.copy(message), pickle.loads(pickle.dumps(message)), message.replace(topic=message.topic)):
+        assert (copied, copied.store) == (message, "http://a")
+    assert message != received(3)
+    assert received(3).store == ""
+    assert not isinstance(received(3).queue, StoreQueue)
 
 
 def test_every_member_of_the_answer_arrives_under_its_name() -> None:

@@ -2,32 +2,34 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, Unpack
 
 from tidemark.client.answers import RecordsParameters
 from tidemark.client.consumer.group_member import GroupMember
 from tidemark.client.consumer.handout import Handout
-from tidemark.client.consumer.offset_committer import OffsetCommitter
-from tidemark.client.consumer.open_page_source import DEFAULT_LIMITS, PullSource
-from tidemark.client.consumer.page_buffer import OutOfRange, PageBuffer
-from tidemark.client.consumer.queue_assignment import AllQueues, NamedQueues, QueueAssignment
-from tidemark.client.consumer.queue_cursor import Cursors, IsWanted
-from tidemark.client.consumer.start_offsets import Place, StartOffsets
+from tidemark.client.consumer.open_page_source import DEFAULT_LIMITS
+from tidemark.client.consumer.page_buffer import OutOfRange
+from tidemark.client.consumer.program import Program
+from tidemark.client.consumer.queue_cursor import IsWanted
+from tidemark.client.consumer.start_offsets import Place
+from tidemark.client.consumer.store_reading import ReadingOptions, StoreReading, Target
+from tidemark.client.consumer.stores import Stores
+from tidemark.client.errors.address_faults import stores_of
 from tidemark.client.own_process import OwnProcess
-from tidemark.client.received_message import JSON, PulledPage, ReceivedMessage, TopicQueue, pulled_page
+from tidemark.client.received_message import JSON, PulledPage, ReceivedMessage, StoreQueue, TopicQueue, pulled_page
 from tidemark.client.rest.page import ARROW
-from tidemark.client.rest.query import Query
+from tidemark.client.rest.query import default_url
 from tidemark.client.tracing.spans import record_received
 from tidemark.client.unknown_keywords import suggests_keywords
 from tidemark.client.values import Deserializer, deserializer_of
 from tidemark.client.wire.wire import Wire, checked_wire, default_wire
-from tidemark.errors import OffsetError
 from tidemark.tls.credentials import Credentials
 
 if TYPE_CHECKING:
@@ -42,13 +44,6 @@ _FAILED_PAUSE_S = 0.1  # lets other queues' pages arrive before an exception of 
 _GLANCE_S = 0.2  # longest time until `consume` notices that `stop` is set
 
 
-class _Target(NamedTuple):
-    """An offset to seek to. is_earliest: it was the offset of the queue's first message."""
-
-    offset: int
-    is_earliest: bool = False
-
-
 class TakenTable(NamedTuple):
     """The pages of one `poll_table`, until the program receives them."""
 
@@ -61,12 +56,18 @@ class TakenTable(NamedTuple):
 
 
 class Consumer:
-    """Reads from one query service. Use it from one thread; use several consumers of one group for several threads.
+    """Reads from the query service of a store, or from those of several stores.
+
+    Use it from one thread; use several consumers of one group for several threads.
 
     topics                 one topic or several
     group                  group whose members share the topics' queues, and under whose name offsets are committed
     queues                 alternative to topics: (topic, queue id) pairs; a group then only stores offsets
-    url                    URL of the query service; default: TIDEMARK_QUERY_URL, then http://127.0.0.1:8080
+    url                    URL of the query service, or those of a group's members, separated by |. For topics that are
+                           spread over several stores: the URLs of all of them, as a sequence or separated by commas.
+                           Queues are then `StoreQueue`s, and a group has members and offsets in each store. A store
+                           that does not answer does not stop the others: `poll` raises its error when it would return
+                           nothing. Default: TIDEMARK_QUERY_URL, then http://127.0.0.1:8080
     store                  directory of a store on this host: the consumer reads messages directly from its files, and
                            uses the service only for groups and topics; with `queues` and without a group it needs no
                            service
@@ -110,7 +111,7 @@ class Consumer:
         *,
         group: str | None = None,
         queues: Iterable[tuple[str, int]] = (),
-        url: str | None = None,
+        url: str | Sequence[str] | None = None,
         store: str | Path | None = None,
         start: Place = "earliest",
         tag: str | Sequence[str] | None = None,
@@ -133,62 +134,42 @@ class Consumer:
     ) -> None:
         self._credentials = credentials
         self._group = group
-        self._query = Query(url, timeout_s=timeout_s, credentials=credentials)
         self._where = where
-        self._on_assigned, self._on_revoked = on_assigned, on_revoked
         self._max_messages = DEFAULT_LIMITS.max_messages if max_messages is None else max_messages
-        self._handling: Handling | None = None
         self._is_closed = False
         self._process = OwnProcess("Consumer")
-
-        def membership(group: str, topics: list[str]) -> GroupMember:
-            return GroupMember(
-                self._query,
-                group,
-                topics,
-                strategy=strategy,
-                session_timeout_ms=None if session_timeout_s is None else int(session_timeout_s * 1000),
-                max_poll_interval_s=max_poll_interval_s,
-                on_change=self._wake,
-            )
-
         names, named = _named_once(topics, queues)
-        own_topics = frozenset({*names, *(queue.topic for queue in named)})
+        options = ReadingOptions(
+            names,
+            named,
+            group,
+            folder=store,
+            start=start,
+            tag=tag if tag is None or isinstance(tag, str) else list(tag),
+            auto_commit=auto_commit,
+            auto_commit_interval_s=auto_commit_interval_s,
+            out_of_range=out_of_range,
+            max_messages=max_messages,
+            max_bytes=max_bytes,
+            strategy=strategy,
+            session_timeout_s=session_timeout_s,
+            max_poll_interval_s=max_poll_interval_s,
+            timeout_s=timeout_s,
+            credentials=credentials,
+            wire=default_wire() if wire is None else checked_wire(wire),
+        )
+        self._own_topics = options.own_topics
         self._deserializer = deserializer_of(model, value_deserializer)
-        self._wanted = _predicate(where, own_topics, self._deserializer)
-        source = self._source = PullSource(
-            self._query.url,
-            store,
-            tag,
-            max_messages,
-            max_bytes,
-            timeout_s,
-            credentials,
-            own_topics,
-            default_wire() if wire is None else checked_wire(wire),
+        self._wanted = _predicate(where, self._own_topics, self._deserializer)
+        self._program = Program(
+            None if on_assigned is None else partial(on_assigned, self),
+            None if on_revoked is None else partial(on_revoked, self),
         )
-        self._assigned = _assigned(self._query, names, named, group, membership)
-        self._committer = OffsetCommitter(
-            self._assigned,
-            interval_s=auto_commit_interval_s,
-            is_automatic=auto_commit and group is not None,
-            first_unfinished=self._first_unfinished,
-        )
-        self._out_of_range = out_of_range
-        self._reading = PageBuffer(
-            self._assigned,
-            make_pulls=source.open,
-            starts=StartOffsets(
-                self._query,
-                start,
-                group=group,
-                topics=own_topics,
-                named=named,
-                end_of=source.stored_end if store is not None else None,
-            ),
-            reset=self._reset,
-            on_lost=self._lose,
-            on_new=self._welcome,
+        urls = stores_of(default_url() if url is None else url)
+        _require_stores(urls, named, store)
+        self._stores = Stores(
+            [StoreReading(one, options, self._program, store=one if len(urls) > 1 else "") for one in urls],
+            topics=names if group is None else (),
         )
 
     # ── reading ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -229,15 +210,18 @@ class Consumer:
         while not is_abandoned():
             handout, failed = self._try_to_take(most)
             try:
-                self._reading.pull(JSON)
+                self._stores.pull(JSON)
                 left_s = deadline - time.monotonic()
-                if handout.messages or (left_s <= 0 and failed is None):
+                if handout.messages:
+                    return handout
+                if left_s <= 0 and failed is None:
+                    self._stores.require_answers()
                     return handout
             except BaseException:
                 handout.give_back()
                 raise
             handout.settle()  # move past unwanted messages
-            self._fetch(left_s if failed is None else min(left_s, _FAILED_PAUSE_S))
+            self._stores.fetch(left_s if failed is None else min(left_s, _FAILED_PAUSE_S))
             if failed is not None:
                 raise failed
         return Handout()
@@ -245,14 +229,9 @@ class Consumer:
     def _try_to_take(self, most: int) -> tuple[Handout, Exception | None]:
         """Take messages; return an exception of `where`, so that the caller can fetch other queues before raising."""
         try:
-            return self._reading.take(most, self._wanted), None
+            return self._stores.take(most, self._wanted), None
         except Exception as error:
             return Handout(), error
-
-    def _fetch(self, timeout_s: float) -> None:
-        for fetched in self._reading.wait(timeout_s):
-            self._reading.add(fetched)
-        self._record()
 
     def poll_table(self, timeout_s: float = 1.0) -> pa.Table | None:
         """Poll a table: columns topic, queue_id, and those of `Query.pull_table`. None if no messages arrived.
@@ -283,12 +262,14 @@ class Consumer:
         taken = TakenTable([], Handout())
         try:
             while not is_abandoned():
-                self._reading.pull(ARROW)
+                self._stores.pull(ARROW)
                 left_s = deadline - time.monotonic()
-                if taken.pages or left_s <= 0:
+                if taken.pages:
                     break
-                self._take_pages(taken, left_s)
-                self._record()
+                if left_s <= 0:
+                    self._stores.require_answers()
+                    break
+                self._stores.take_tables(taken.pages, taken.handout, left_s)
         except Exception:
             if not taken.pages:
                 taken.handout.give_back()
@@ -298,19 +279,15 @@ class Consumer:
             raise
         return taken
 
-    def _take_pages(self, taken: TakenTable, timeout_s: float) -> None:
-        for fetched in self._reading.wait(timeout_s):
-            page = self._reading.answer(fetched, lambda fetched: fetched.table())
-            if page is not None:
-                cursor = self._reading.cursor(page.queue)
-                taken.handout.lend_of(cursor)
-                cursor.pass_to(page.next_offset)
-                if page.table.num_rows:
-                    taken.pages.append(page)
-
     def pull(self, topic: str, queue_id: int, offset: int | str, **parameters: Unpack[RecordsParameters]) -> PulledPage:
-        """Return one page of any queue from any offset; the consumer's positions do not change. See `Query.pull`."""
-        answer = self._query.pull(topic, queue_id, offset, body_encoding="base64", **parameters)
+        """Return one page of any queue from any offset; the consumer's positions do not change. See `Query.pull`.
+
+        Raises ValueError if there are several stores: use a `Query` of one of them.
+        """
+        if not self._stores.is_one:
+            raise ValueError("pull: this consumer reads several stores; use Query(url of one of them).pull")
+        (store,) = self._stores
+        answer = store.query.pull(topic, queue_id, offset, body_encoding="base64", **parameters)
         page = pulled_page(TopicQueue(topic, queue_id), answer)
         if self._deserializer is not None:
             for message in page.messages:
@@ -326,17 +303,7 @@ class Consumer:
         self._process.require()
         if self._is_closed:
             raise ValueError("this consumer is closed")
-        self._committer.commit_if_due(self._reading.cursors)
-        self._reading.follow()
-        self._record()
-
-    def _record(self) -> None:
-        """Commit resolved starts, resets and seeks, so that a restart begins at the same position."""
-        if self._reading.decided:
-            if self._group is None:
-                self._reading.decided.clear()
-            else:
-                self._committer.record(self._reading.cursors, self._reading.decided)
+        self._stores.follow()
 
     def consume(
         self,
@@ -362,36 +329,31 @@ class Consumer:
         ordered            handle one message per queue at a time; a failed message is retried at once, and its queue
                            waits
         first_delay_level  RocketMQ's delay level of the first pause: 1 s, 5 s, 10 s, 30 s, 1 min, ...
-        writer             address of the writer that stores failed messages; default TIDEMARK_WRITER_ADDRESS
+        writer             address of the writer that stores failed messages; of several stores those of each, in the
+                           order of `url` and separated by commas. Default: TIDEMARK_WRITER_ADDRESS
         on_error           called with each failure, in the worker's thread; default: log a warning with the logger
                            tidemark.client.consumer.handler_pool
         """
         from tidemark.client.consumer.handler_pool import Handling
-        from tidemark.client.consumer.retry_later import RetryLater
-        from tidemark.client.producer.producer import Producer
-        from tidemark.format.topic_name import MAX_GROUP_LENGTH
+        from tidemark.client.consumer.retry_writers import RetryWriters
 
         self._process.require()
-        if not isinstance(self._assigned, GroupMember):
-            raise ValueError("consume needs a group that shares the queues of topics: give topics and group")
-        if len(self._assigned.group) > MAX_GROUP_LENGTH:
-            raise ValueError(
-                f"the group's name has {len(self._assigned.group)} characters; `consume` derives topic names from it, "
-                f"so it may have at most {MAX_GROUP_LENGTH}"
-            )
-        own = frozenset(self._assigned.topics)
+        group = self._require_shared_group()
         if not ordered:
-            self._assigned.add_retry_topics()
+            for member in self._members:
+                member.add_retry_topics()
         stop = stop or threading.Event()
-        with Producer(writer, credentials=self._credentials) as producer, self._committer.always_automatic():
-            send_back = RetryLater(
-                producer, self._assigned.group, max_attempts=max_attempts, first_delay_level=first_delay_level
-            )
-            self._handling = Handling(
+        with (
+            RetryWriters([store.store for store in self._stores], writer, credentials=self._credentials) as writers,
+            contextlib.ExitStack() as always_automatic,
+        ):
+            for store in self._stores:
+                always_automatic.enter_context(store.committer.always_automatic())
+            handling = self._program.handling = Handling(
                 handler,
-                send_back,
-                group=self._group,
-                topics=own,
+                writers.send_back(group, max_attempts=max_attempts, first_delay_level=first_delay_level),
+                group=group,
+                topics=self._own_topics,
                 workers=workers,
                 ordered=ordered,
                 max_attempts=max_attempts,
@@ -400,9 +362,27 @@ class Consumer:
             )
             try:
                 while not stop.is_set():
-                    self._handle_more(self._handling)
+                    self._handle_more(handling)
             finally:
-                self._end_handling(self._handling)
+                self._end_handling(handling)
+
+    @property
+    def _members(self) -> list[GroupMember]:
+        """The memberships of a group that shares queues, one for each store; otherwise none."""
+        return [store.assigned for store in self._stores if isinstance(store.assigned, GroupMember)]
+
+    def _require_shared_group(self) -> str:
+        """Return the group whose messages `consume` can handle. Raises ValueError."""
+        from tidemark.format.topic_name import MAX_GROUP_LENGTH
+
+        if self._group is None or not self._members:
+            raise ValueError("consume needs a group that shares the queues of topics: give topics and group")
+        if len(self._group) > MAX_GROUP_LENGTH:
+            raise ValueError(
+                f"the group's name has {len(self._group)} characters; `consume` derives topic names from it, so it "
+                f"may have at most {MAX_GROUP_LENGTH}"
+            )
+        return self._group
 
     def _handle_more(self, handling: Handling) -> None:
         room = handling.room(_GLANCE_S)
@@ -417,22 +397,22 @@ class Consumer:
     def _end_handling(self, handling: Handling) -> None:
         """Commit the handled messages; the next `poll` returns the others again."""
         handling.close()
-        self._committer.commit_if_possible(self._reading.cursors)
-        for queue, offset in handling.first_unfinished().items():
-            if queue in self._reading.cursors:
-                self._reading.cursors[queue].seek(offset)
-        self._handling = None
+        unfinished = handling.first_unfinished()
+        for store in self._stores:
+            store.commit_if_possible()
+            store.begin_again(unfinished)
+        self._program.handling = None
 
     # ── where ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
     @property
     def assignment(self) -> frozenset[TopicQueue]:
         """Return the queues that this consumer reads; none before the first `poll`."""
-        return frozenset(self._reading.cursors)
+        return self._stores.queues
 
     def position(self, queue: tuple[str, int]) -> int | None:
         """Return the queue offset of the next message to hand out; None until the service has resolved it."""
-        position = self._reading.cursor(queue).position
+        position = self._stores.of(queue).buffer.cursor(queue).position
         return position if isinstance(position, int) else None
 
     def seek(self, queue: tuple[str, int], place: Place) -> None:
@@ -445,126 +425,71 @@ class Consumer:
     def seek_all(self, place: Place) -> None:
         """Continue at *place*, as for `seek`, in every queue that this consumer reads."""
         self._process.require()
-        self._reading.follow()
+        for store in self._stores:
+            store.buffer.follow()
         self._move(self._targets(self.assignment, place))
 
-    def _targets(self, queues: Iterable[tuple[str, int]], place: Place) -> dict[TopicQueue, _Target]:
+    def _targets(self, queues: Iterable[tuple[str, int]], place: Place) -> dict[TopicQueue, Target]:
         """Resolve *place* in each of *queues*. Raise KeyError for a queue that this consumer does not read."""
         self._process.require()
-        return {(found := self._reading.cursor(queue).queue): self._resolve(found, place) for queue in queues}
+        return {_named_queue(queue): self._stores.of(queue).resolve(queue, place) for queue in queues}
 
-    def _move(self, offsets: Mapping[TopicQueue, _Target]) -> None:
+    def _move(self, targets: Mapping[TopicQueue, Target]) -> None:
         """Move all the positions, and commit them with auto_commit."""
-        for queue, target in offsets.items():
-            if queue in self._reading.cursors:
-                cursor = self._reading.cursors[queue]
-                cursor.seek(target.offset)
-                cursor.earliest = target.offset if target.is_earliest else None
-                self._reading.decided.pop(queue, None)
-                if self._committer.is_automatic:
-                    self._reading.decided[queue] = target.offset
-        self._record()
+        for store in self._stores:
+            store.move(targets)
 
     def pause(self, *queues: tuple[str, int]) -> None:
         """Hand out no messages of *queues* until `resume`."""
         for queue in queues:
-            self._reading.pause(TopicQueue(*queue))
+            self._stores.of(queue).buffer.pause(TopicQueue(*queue))
 
     def resume(self, *queues: tuple[str, int]) -> None:
         """Hand out messages of *queues* again."""
         for queue in queues:
-            self._reading.cursor(queue).is_paused = False
+            self._stores.of(queue).buffer.cursor(queue).is_paused = False
 
     def lag(self) -> dict[TopicQueue, int]:
         """Return the number of visible messages that are not handed out yet, by queue."""
         self._process.require()
-        self._reading.follow()
-        lags = {}
-        for queue, cursor in self._reading.cursors.items():
-            bounds = self._query.queue(*queue)
-            position = bounds["min_offset"] if isinstance(cursor.position, str) else cursor.position
-            lags[queue] = max(0, bounds["max_offset"] - max(position, bounds["min_offset"]))
-        return lags
-
-    def _resolve(self, queue: TopicQueue, place: Place) -> _Target:
-        """Return the current offset of *place*."""
-        if isinstance(place, datetime):
-            return _Target(int(self._query.offset_at(*queue, int(place.timestamp() * 1000))["offset"]))
-        if isinstance(place, int):
-            return _Target(place)
-        if place not in ("earliest", "latest"):
-            raise ValueError(f"place must be an offset, a time, 'earliest' or 'latest', not {place!r}")
-        min_offset, max_offset = self._source.bounds(self._query, queue)
-        return _Target(min_offset, is_earliest=True) if place == "earliest" else _Target(max_offset)
-
-    def _reset(self, queue: TopicQueue, error: OffsetError) -> int:
-        """Return the position at which *queue* continues after its offset turned out not to exist.
-
-        Raise *error* if the program must decide.
-        """
-        if self._out_of_range == "error":
-            raise error
-        offset = error.facts.get("min_offset" if self._out_of_range == "earliest" else "max_offset")
-        return int(offset) if offset is not None else self._resolve(queue, self._out_of_range).offset
+        return {queue: lag for store in self._stores for queue, lag in store.lag().items()}
 
     # ── committing ──────────────────────────────────────────────────────────────────────────────────────────────────
 
     def commit(self, offsets: Offsets | None = None) -> None:
         """Commit *offsets*, or else the positions after all handed-out messages: all or none. Durable on return.
 
+        With several stores, all or none of each: after an error, the offsets of some stores may be committed.
+
         raises GenerationStaleError if a queue among them now belongs to another member: that member reads its
         uncommitted messages again; ValueError without a group
         """
         self._require_group()
-        self._committer.commit(self._reading.cursors, _named(offsets))
-        for queue, cursor in self._reading.cursors.items():  # a commit of the program replaces earlier decisions
-            if offsets is None or queue in offsets:
-                self._reading.decided.pop(queue, None)
-                if offsets is not None:
-                    cursor.release_held(below=offsets[queue])
+        named = self._named(offsets)
+        for store in self._stores:
+            store.commit(named)
 
     def commit_async(self, offsets: Offsets | None = None) -> Future[None]:
         """Start a commit of the current positions, and return a future of its end. ValueError without a group."""
         self._require_group()
-        return self._committer.commit_async(self._reading.cursors, _named(offsets))
+        named = self._named(offsets)
+        return _end_of_all([store.commit_async(named) for store in self._stores])
+
+    def _named(self, offsets: Offsets | None) -> dict[TopicQueue, int] | None:
+        """Return *offsets* by queue. Raises KeyError for a queue that is in none of the stores."""
+        if offsets is None:
+            return None
+        for queue in offsets:
+            self._stores.of(queue)
+        return {_named_queue(queue): offset for queue, offset in offsets.items()}
 
     def _require_group(self) -> None:
         self._process.require()
         if self._group is None:
             raise ValueError("a consumer without a group cannot commit: give group")
 
-    def _lose(self, cursors: Cursors, *, is_gone: bool) -> None:
-        """Finish *cursors*, whose queues move to another member.
-
-        is_gone: they have moved already, so nothing of them can be committed.
-        """
-        queues = frozenset(cursors)
-        try:
-            if not is_gone:
-                self._let_finish(cursors)
-        finally:
-            if self._handling is not None:
-                self._handling.forget(queues)
-
-    def _let_finish(self, cursors: Cursors) -> None:
-        queues = frozenset(cursors)
-        if self._handling is not None:
-            self._handling.drain(queues)
-        try:
-            if self._on_revoked is not None:
-                self._on_revoked(self, queues)
-        finally:
-            self._committer.commit_if_possible(cursors)
-
-    def _welcome(self, queues: frozenset[TopicQueue]) -> None:
-        if self._on_assigned is not None:
-            self._on_assigned(self, queues)
-
     def _wake(self) -> None:
-        self._reading.wake()
-
-    def _first_unfinished(self) -> Mapping[TopicQueue, int]:
-        return {} if self._handling is None else self._handling.first_unfinished()
+        self._stores.wake()
 
     # ── the end ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -576,13 +501,7 @@ class Consumer:
         if self._is_closed or not self._process.is_this_one:  # in a fork the member belongs to the other process
             return
         self._is_closed = True
-        try:
-            if commit:
-                self._committer.commit_if_possible(self._reading.cursors)
-        finally:
-            self._committer.close()
-            self._reading.close()
-            self._query.close()
+        self._stores.close(commit=commit)
 
     def __enter__(self) -> Self:
         return self
@@ -594,22 +513,46 @@ class Consumer:
 
 def _named_once(topics: str | Iterable[str], queues: Iterable[tuple[str, int]]) -> tuple[list[str], list[TopicQueue]]:
     names = [topics] if isinstance(topics, str) else list(topics)
-    named = [TopicQueue(*queue) for queue in queues]
+    named = [_named_queue(queue) for queue in queues]
     if bool(names) == bool(named):
         raise ValueError("give either topics or queues: exactly one of the two")
     return names, named
 
 
-def _assigned(
-    query: Query,
-    names: list[str],
-    named: list[TopicQueue],
-    group: str | None,
-    membership: Callable[[str, list[str]], GroupMember],
-) -> QueueAssignment:
-    if named:
-        return NamedQueues(query, named, group)
-    return AllQueues(query, names) if group is None else membership(group, names)
+def _named_queue(queue: tuple[str, int]) -> TopicQueue:
+    """Return *queue* with its name's store, if it has one."""
+    return queue if isinstance(queue, TopicQueue) else TopicQueue(*queue)
+
+
+def _require_stores(urls: Sequence[str], named: Iterable[TopicQueue], folder: str | Path | None) -> None:
+    """Raise ValueError if the arguments contradict each other."""
+    if len(urls) > 1 and folder is not None:
+        raise ValueError(f"store is {str(folder)!r}, but url names {len(urls)} stores: give the one of that store")
+    for queue in named:
+        if isinstance(queue, StoreQueue) and queue.store not in urls:
+            raise ValueError(f"queues has {queue}, but url names only {', '.join(urls)}")
+
+
+def _end_of_all(futures: Sequence[Future[None]]) -> Future[None]:
+    """Return a future that ends with the last of *futures*, with the first error among them."""
+    if len(futures) == 1:
+        return futures[0]
+    end: Future[None] = Future()
+    left = len(futures)
+    lock = threading.Lock()
+
+    def note(_: Future[None]) -> None:
+        nonlocal left
+        with lock:
+            left -= 1
+            if left:
+                return
+        errors = [error for future in futures if (error := future.exception()) is not None]
+        end.set_exception(errors[0]) if errors else end.set_result(None)
+
+    for future in futures:
+        future.add_done_callback(note)
+    return end
 
 
 def _predicate(
@@ -629,7 +572,3 @@ def _predicate(
         return lambda message: message.topic not in topics or where(message)
     wanted = where.items()
     return lambda message: message.topic not in topics or wanted <= message.properties.items()
-
-
-def _named(offsets: Offsets | None) -> dict[TopicQueue, int] | None:
-    return None if offsets is None else {TopicQueue(*queue): offset for queue, offset in offsets.items()}

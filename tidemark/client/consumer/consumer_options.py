@@ -22,7 +22,7 @@ class ConsumerOptions(TypedDict, total=False):
 
     group: str | None
     queues: Iterable[tuple[str, int]]
-    url: str | None
+    url: str | Sequence[str] | None
     store: str | Path | None
     start: Place
     tag: str | Sequence[str] | None

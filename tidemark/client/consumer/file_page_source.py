@@ -107,6 +107,11 @@ class FilePulls:
         self.is_patient = False
         self.unreachable: tuple[float, UnavailableError] | None = None
 
+    @property
+    def descriptors(self) -> list[int]:
+        """See `Pulls.descriptors`."""
+        return [self._bell.descriptor, *([] if self._watch is None else [self._watch.descriptor])]
+
     def want(self, queue: TopicQueue, offset: int | str) -> None:
         """Look for messages of *queue* from *offset* on with the next call of `fetched`."""
         self._wanted[queue] = offset

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from tidemark.client.consumer.messages_in_progress import InWork
 from tidemark.client.consumer.retry_later import RetryLater
 from tidemark.client.consumer.retry_properties import as_first_sent, is_retry, origin_topic
+from tidemark.client.consumer.retry_writers import SendBack
 from tidemark.client.received_message import ReceivedMessage, TopicQueue
 from tidemark.client.tracing.spans import processing
 from tidemark.errors import UnauthenticatedError, UnavailableError
@@ -49,7 +50,7 @@ class Handling:
     def __init__(
         self,
         handler: Handler,
-        send_back: RetryLater,
+        send_back: RetryLater | SendBack,
         *,
         group: str | None = None,
         topics: frozenset[str] | None = None,

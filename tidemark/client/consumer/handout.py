@@ -25,7 +25,12 @@ class Handout:
 
     def lend_of(self, cursor: Cursor) -> None:
         """Save the state of *cursor* before messages are taken from it."""
-        self._loans.setdefault(cursor.queue, _Loan(cursor, cursor.state))
+        self._loans.setdefault(cursor.named, _Loan(cursor, cursor.state))
+
+    def add(self, other: Handout) -> None:
+        """Take over the messages of *other*, which has other queues."""
+        self.messages += other.messages
+        self._loans |= other._loans
 
     def settle(self) -> list[ReceivedMessage]:
         """Move the positions past the messages, and return them.

@@ -74,6 +74,11 @@ class Fetcher:
         self.unreachable: tuple[float, UnavailableError] | None = None
         self._bell = Bell()
 
+    @property
+    def descriptors(self) -> list[int]:
+        """See `Pulls.descriptors`."""
+        return [self._bell.descriptor, *(pull.asked.fileno() for pull in self._pulls)]
+
     def want(self, queue: TopicQueue, offset: int | str) -> None:
         """Request the messages of *queue* from *offset* on with the next call of `fetched`."""
         pull = self._by_queue.get(queue)

@@ -43,6 +43,7 @@ class OnLost(Protocol):
 class PageBuffer:
     """The reading state of a Consumer.
 
+    store          URL of the store, if the consumer reads several; else empty
     make_pulls     opens pulls with answers in a given form
     starts         resolves the start of a queue without a committed offset
     reset          returns the offset at which a queue continues if its offset does not exist, or raises the error
@@ -60,8 +61,10 @@ class PageBuffer:
         reset: Callable[[TopicQueue, OffsetError], int],
         on_lost: OnLost,
         on_new: Callable[[frozenset[TopicQueue]], None],
+        store: str = "",
     ) -> None:
         self._assigned = assigned
+        self._store = store
         self._make_pulls = make_pulls
         self._starts = starts
         self.decided: dict[TopicQueue, int] = {}  # positions to commit at once: starts, resets, seeks
@@ -76,6 +79,21 @@ class PageBuffer:
         self._pulls: Pulls | None = None
         self._accept = ""
         self._has_answered = False
+
+    @property
+    def has_started(self) -> bool:
+        """True once the queues are known."""
+        return self._has_started
+
+    @property
+    def descriptors(self) -> list[int]:
+        """The file descriptors of the pulls under way; see `Pulls.descriptors`."""
+        return [] if self._pulls is None else self._pulls.descriptors
+
+    @property
+    def is_answered(self) -> bool:
+        """False while the service does not answer, and pulls are repeated after a pause."""
+        return self._pulls is None or self._pulls.unreachable is None
 
     @property
     def cursors(self) -> Cursors:
@@ -137,7 +155,7 @@ class PageBuffer:
             if self._assigned.has_seen_topics:
                 self._missing.has_answered(queue.topic)
             self._unwelcomed.add(queue)
-            self._cursors[queue] = Cursor(queue, position, committed=offset)
+            self._cursors[queue] = Cursor(queue, position, committed=offset, store=self._store)
 
     def _welcome(self) -> None:
         """Call `on_new`; again at the next call if it raises, because the program may have wanted to seek."""
@@ -263,6 +281,9 @@ class PageBuffer:
         """Buffer the messages of *fetched*."""
         page = self.answer(fetched, lambda fetched: fetched.page())
         if page is not None:
+            if self._store:
+                for message in page.messages:
+                    message.read_from(self._store)
             self._cursors[fetched.queue].add(
                 page.messages, requested_offset=page.requested_offset, next_offset=page.next_offset
             )

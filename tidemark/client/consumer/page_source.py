@@ -32,6 +32,10 @@ class Pulls(Protocol):
     unreachable: tuple[float, UnavailableError] | None
     """Time (time.monotonic()) since which the source has not answered, and its last error; None if it answers."""
 
+    @property
+    def descriptors(self) -> list[int]:
+        """The file descriptors of which one becomes readable when a wait of `fetched` would end."""
+
     def want(self, queue: TopicQueue, offset: int | str) -> None:
         """Request the messages of *queue* from *offset* on."""
 

@@ -13,7 +13,7 @@ from tidemark.client.received_message import TopicQueue
 from tidemark.client.rest.query import Query
 from tidemark.errors import MessageNotFoundError, TopicNotFoundError, UnavailableError
 
-_TOPIC_AGE_S = 30.0
+_TOPIC_AGE_S, _MISSING_AGE_S = 30.0, 1.0
 
 
 class QueueAssignment(Protocol):
@@ -78,23 +78,32 @@ class NamedQueues:
 
 
 class AllQueues(NamedQueues):
-    """All queues of *topics*, including queues that are added later; without a group."""
+    """All queues of *topics*, including queues that are added later; without a group.
+
+    is_one_of_several  the consumer reads several stores: each topic is in at least one of them
+    """
 
     has_seen_topics = True
 
-    def __init__(self, query: Query, topics: Iterable[str]) -> None:
+    def __init__(self, query: Query, topics: Iterable[str], *, is_one_of_several: bool = False) -> None:
         super().__init__(query, (), None)
         self._topics = sorted(set(topics))
+        self._is_one_of_several = is_one_of_several
         self._looked_at = 0.0
+        self._is_complete = True
 
     def start(self) -> None:
-        """Look up the queues; raise TopicNotFoundError for a topic that does not exist."""
-        found = {topic: self._queues_of(topic) for topic in self._topics}
-        self._learn(found)
+        """Look up the queues; raise TopicNotFoundError for a topic that does not exist, if there is only one store."""
+        look_up = self._queues_if_any if self._is_one_of_several else self._queues_of
+        self._learn({topic: look_up(topic) for topic in self._topics})
 
     def assignment(self) -> Assignment:
-        """Return the queues; refresh them every 30 s. If the service is unavailable, keep them; pulls report that."""
-        if time.monotonic() - self._looked_at > _TOPIC_AGE_S:
+        """Return the queues; refresh them every 30 s, or every second while a topic has none.
+
+        If the service is unavailable, keep them; pulls report that.
+        """
+        age_s = _TOPIC_AGE_S if self._is_complete else _MISSING_AGE_S
+        if time.monotonic() - self._looked_at > age_s:
             self._looked_at = time.monotonic()
             with contextlib.suppress(UnavailableError):
                 self._learn({topic: self._queues_if_any(topic) for topic in self._topics})
@@ -113,6 +122,7 @@ class AllQueues(NamedQueues):
 
     def _learn(self, found: Mapping[str, frozenset[TopicQueue]]) -> None:
         self._looked_at = time.monotonic()
+        self._is_complete = all(found.values())
         queues = frozenset().union(*found.values())
         if queues != self._assignment.queues:
             self._assignment = Assignment(1, 0, dict.fromkeys(sorted(queues)))

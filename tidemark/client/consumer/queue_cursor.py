@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from tidemark.client.received_message import ReceivedMessage, TopicQueue
+from tidemark.client.received_message import ReceivedMessage, TopicQueue, queue_of_store
 
 IsWanted = Callable[[ReceivedMessage], bool]
 _MOST_HELD = 100  # limit of messages in a queue on which the program's function raises; beyond it, the queue waits
@@ -30,6 +30,7 @@ class CursorState(NamedTuple):
 class Cursor:
     """One queue of a consumer.
 
+    named       the queue as the program names it: with its store if the consumer reads several
     fetch_at    the next queue offset to fetch: the end of the buffered pages
     committed   the group's committed offset, as far as this consumer knows; None if there is none
     earliest    the offset that a seek to "earliest" found; retention may delete more before the first fetch
@@ -42,8 +43,11 @@ class Cursor:
     the lock orders them with `seek`.
     """
 
-    def __init__(self, queue: TopicQueue, position: int | str, *, committed: int | None = None) -> None:
+    def __init__(
+        self, queue: TopicQueue, position: int | str, *, committed: int | None = None, store: str = ""
+    ) -> None:
         self.queue = queue
+        self.named = queue_of_store(queue, store)
         self.committed = committed
         self.earliest: int | None = None
         self.retry_at = 0.0

@@ -138,6 +138,11 @@ class RemotingPulls:
         self.unreachable: tuple[float, UnavailableError] | None = None
         self._bell = Bell()
 
+    @property
+    def descriptors(self) -> list[int]:
+        """See `Pulls.descriptors`."""
+        return [self._bell.descriptor, *([] if self._socket is None else [self._socket.fileno()])]
+
     def want(self, queue: TopicQueue, offset: int | str) -> None:
         """Request the messages of *queue* from *offset*, a number or earliest, on."""
         number = self._by_queue.get(queue)

@@ -53,6 +53,8 @@ class StoredMessage(ReceivedMessage):
     def __getattr__(self, name: str) -> Any:
         if name == "_element":
             return None
+        if name == "_store":
+            return ""
         if name.startswith("_"):
             raise AttributeError(name)
         _fill(self)

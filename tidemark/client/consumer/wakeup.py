@@ -28,6 +28,11 @@ class Bell:
         self._poll.register(self._ear, select.POLLIN)
         self._watched: list[int] = []  # the descriptors of the last wait
 
+    @property
+    def descriptor(self) -> int:
+        """The file descriptor that `ring` makes readable."""
+        return self._ear_number
+
     def ring(self) -> None:
         """Wake the waiting thread. Thread-safe."""
         with contextlib.suppress(OSError):  # the buffer is already full, or the bell is closed

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import socket
 import threading
+from collections.abc import Sequence
 
 from tidemark.errors import ArgumentIllegalError, DeadlineExceededError, StoreError, WriterUnreachableError
 from tidemark.tls.credentials import TLS_SCHEME, Credentials
 
+STORE_SEPARATOR = ","  # between stores
 SEPARATOR = "|"  # between the members of a group
 PATIENCE_S = 0.7  # a running writer has usually answered by then; after that, check the address
 LOOK_S = 1.0  # longest time of a look at an address
@@ -35,6 +37,12 @@ def require_writer_address(address: str, argument: str = "writers") -> str:
             argument=argument,
         )
     return address
+
+
+def stores_of(url: str | Sequence[str]) -> tuple[str, ...]:
+    """Return the URLs of several stores: a sequence of them, or a text in which a comma separates them."""
+    urls = url.split(STORE_SEPARATOR) if isinstance(url, str) else url
+    return tuple(dict.fromkeys(one.strip() for one in urls))
 
 
 def members_of(address: str) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ import orjson
 import pyarrow as pa
 
 from tidemark.client.answers import SkippedAnswer
-from tidemark.client.received_message import TopicQueue
+from tidemark.client.received_message import StoreQueue, TopicQueue
 from tidemark.client.rest.connections import Answer
 from tidemark.client.rest.page import ARROW, table_of
 from tidemark.client.rest.problems import require_success
@@ -34,7 +34,10 @@ def table_page(queue: TopicQueue, answer: Answer) -> TablePage:
 
 
 def join_pages(pages: Sequence[TablePage]) -> pa.Table | None:
-    """Return one table of all *pages*, with columns topic and queue_id; None for no pages."""
+    """Return one table of all *pages*, with columns topic and queue_id, and with store if they are of several stores.
+
+    None for no pages.
+    """
     if not pages:
         return None
     return pa.concat_tables([_with_place(page) for page in pages])
@@ -44,4 +47,7 @@ def _with_place(page: TablePage) -> pa.Table:
     rows = page.table.num_rows
     table = page.table.replace_schema_metadata(None)
     table = table.add_column(0, "topic", pa.repeat(pa.scalar(page.queue.topic), rows))
-    return table.add_column(1, "queue_id", pa.repeat(pa.scalar(page.queue.queue_id, pa.int32()), rows))
+    table = table.add_column(1, "queue_id", pa.repeat(pa.scalar(page.queue.queue_id, pa.int32()), rows))
+    if not isinstance(page.queue, StoreQueue):
+        return table
+    return table.add_column(0, "store", pa.repeat(pa.scalar(page.queue.store), rows))

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import NamedTuple, NoReturn
 from urllib.parse import urlencode
 
-from tidemark.client.errors.address_faults import members_of
+from tidemark.client.errors.address_faults import members_of, stores_of
 from tidemark.client.own_process import OwnProcess
 from tidemark.client.rest.http_connection import HttpFaultError, HttpResponse
 from tidemark.client.rest.query_service import QueryService
@@ -47,12 +47,18 @@ class Connections:
     url          http://host:port or https://host:port, optionally with a path prefix; of each service, separated by |
     timeout_s    limit for each wait on the network
     kept         maximum number of idle connections
-    credentials  default: from the environment. Raises TlsFilesError, TokenFileError for unusable files
+    credentials  default: from the environment
+
+    Raises ValueError for an unusable url, or for those of several stores; TlsFilesError, TokenFileError for unusable
+    files.
     """
 
     def __init__(
         self, url: str, *, timeout_s: float, kept: int = _MOST_KEPT, credentials: Credentials | None = None
     ) -> None:
+        stores = stores_of(url)
+        if len(stores) > 1:
+            raise ValueError(f"{url!r} names {len(stores)} stores: give the url of one, as {stores[0]}")
         self.url = url
         self._credentials = credentials or Credentials.from_environment()
         self._services = [

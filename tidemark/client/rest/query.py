@@ -72,7 +72,7 @@ class Query:
     def __init__(
         self, url: str | None = None, *, timeout_s: float = 60.0, credentials: Credentials | None = None
     ) -> None:
-        self.url = url or _default_url()
+        self.url = url or default_url()
         self._connections = Connections(self.url, timeout_s=timeout_s, credentials=credentials)
 
     @property
@@ -394,7 +394,7 @@ def _table_form(parameters: TablesParameters) -> TableForm:
     return TableForm(names, parameters.get("dictionaries", False))
 
 
-def _default_url() -> str:
+def default_url() -> str:
     """Return TIDEMARK_QUERY_URL, or its default http://127.0.0.1:8080."""
     from tidemark.client.settings import ClientSettings  # imported here: pydantic's import is slow
 

@@ -60,6 +60,7 @@ class Source:
         self.accept = accept
         self.wanted: dict[TopicQueue, int | str] = {}
         self.is_patient = False
+        self.descriptors: list[int] = []
         self.unreachable: tuple[float, UnavailableError] | None = None
         self.answers: list[Fetched] = []
         self.is_closed = False
