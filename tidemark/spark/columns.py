@@ -35,6 +35,7 @@ SCHEMA = StructType(
     ]
 )
 
+_STORE = StructField("store", StringType())  # URL of the query service
 _HEADERS = ArrayType(StructType([StructField("key", StringType()), StructField("value", BinaryType())]))
 KAFKA_SCHEMA = StructType(  # kafkaSchema of Spark's KafkaRecordToRowConverter
     [
@@ -53,7 +54,7 @@ KAFKA_SCHEMA = StructType(  # kafkaSchema of Spark's KafkaRecordToRowConverter
 def parse_body_schema(text: str) -> StructType:
     """Parse bodySchema. Raises ValueError if it is not a schema or reuses the name of a message column."""
     schema = parse_ddl(text)
-    own = {field.name for field in SCHEMA}
+    own = {field.name for field in (_STORE, *SCHEMA)}
     for field in schema:
         if field.name.lower() in own:
             raise ValueError(f"{field.name} is a column of every message; read that field with from_json(body)")
@@ -64,9 +65,9 @@ def parse_body_schema(text: str) -> StructType:
     return schema
 
 
-def all_columns(body_schema: StructType | None) -> StructType:
-    """Return the columns that are read without `.schema(...)`."""
-    return SCHEMA if body_schema is None else StructType([*SCHEMA, *body_schema])
+def all_columns(body_schema: StructType | None, *, with_store: bool = False) -> StructType:
+    """Return the columns that are read without `.schema(...)`. with_store: the query reads several stores."""
+    return StructType([*([_STORE] if with_store else []), *SCHEMA, *(body_schema or [])])
 
 
 def kafka_columns(*, include_headers: bool) -> StructType:

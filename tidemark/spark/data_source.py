@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pyspark
 from pyspark.sql.datasource import DataSource
 
+from tidemark.client.errors.address_faults import STORE_SEPARATOR
 from tidemark.errors import ArgumentIllegalError
 from tidemark.spark.columns import SCHEMA, require_schema
 from tidemark.spark.sink.sink_options import SinkOptions
@@ -35,7 +36,8 @@ class TidemarkDataSource(DataSource):
     def schema(self) -> StructType:
         """Return all columns; `.schema("queue_offset long, body binary")` selects some of them."""
         given = {name.lower() for name in self.options}
-        return self._options().columns if given & _OTHER_COLUMNS and "writers" not in given else SCHEMA
+        has_others = bool(given & _OTHER_COLUMNS) or STORE_SEPARATOR in (self.options.get("url") or "")
+        return self._options().columns if has_others and "writers" not in given else SCHEMA
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return the reader of a batch query."""

@@ -10,9 +10,8 @@ import pyarrow as pa
 
 from tidemark.client.received_message import TopicQueue
 from tidemark.errors import OffsetOutOfRangeError, OffsetTooSmallError, QueueIllegalError, TopicNotFoundError
-from tidemark.read.lookup.key_places import QueuePlace
 from tidemark.read.messages.message_columns import SCHEMA
-from tidemark.spark.source.log import Bounds, MessagePage
+from tidemark.spark.source.log import Bounds, MessagePage, QueueOffset
 
 
 class FakeMessage(NamedTuple):
@@ -75,10 +74,13 @@ class FakeLog:
     def topics(self) -> list[str]:
         return sorted({queue.topic for queue in self.queues})
 
-    def queue_ids(self, topic: str) -> list[int]:
+    def queues_of(self, topic: str) -> list[TopicQueue]:
         if topic not in self.topics():
             raise TopicNotFoundError(f"there is no topic {topic}", topic=topic)
-        return sorted(queue.queue_id for queue in self.queues if queue.topic == topic)
+        return sorted(queue for queue in self.queues if queue.topic == topic)
+
+    def assigned(self, queue: TopicQueue) -> list[TopicQueue]:
+        return [queue]
 
     def bounds(self, queue: TopicQueue) -> Bounds:
         messages = self._messages(queue)
@@ -110,10 +112,10 @@ class FakeLog:
             yield self._page(queue, range(start, following), tags)
             start = following
 
-    def places_of_key(self, topic: str, key: str, most: int) -> list[QueuePlace] | None:
+    def places_of_key(self, topic: str, key: str, most: int) -> list[QueueOffset] | None:
         """Return places of messages with the key, and some without."""
         found = [
-            QueuePlace(queue.queue_id, one.queue_offset)
+            QueueOffset(queue, one.queue_offset)
             for queue, messages in self.queues.items()
             for one in messages
             if queue.topic == topic and (key in one.keys or one.queue_offset % 70 == 10)

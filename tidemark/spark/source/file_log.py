@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from tidemark.client.received_message import TopicQueue
 from tidemark.errors import CorruptStoreError, OffsetError, RejectedError
-from tidemark.read.lookup.key_places import QueuePlace, places_of_key
+from tidemark.read.lookup.key_places import places_of_key
 from tidemark.read.lookup.offset_by_time import offset_by_time
 from tidemark.read.messages.message_columns import SCHEMA, message_batch, schema_of
 from tidemark.read.pull import PullRequest, PullResult, pull
@@ -20,7 +20,7 @@ from tidemark.read.records import REMOVED
 from tidemark.read.store_reader import StoreReader
 from tidemark.read.tag_filter import TagFilter
 from tidemark.read.unit_run import UnitsGoneError
-from tidemark.spark.source.log import BATCH_BYTES, Bounds, MessagePage, gone, short
+from tidemark.spark.source.log import BATCH_BYTES, Bounds, MessagePage, QueueOffset, gone, short
 from tidemark.spark.source.visible import SETTLE_S, wait_until
 
 _BATCH_MESSAGES = 65_536
@@ -40,8 +40,11 @@ class FileLog:
     def topics(self) -> list[str]:
         return sorted(self._store.topics())
 
-    def queue_ids(self, topic: str) -> list[int]:
-        return self._store.queue_ids(self._store.topic(topic))
+    def queues_of(self, topic: str) -> list[TopicQueue]:
+        return [TopicQueue(topic, queue_id) for queue_id in self._store.queue_ids(self._store.topic(topic))]
+
+    def assigned(self, queue: TopicQueue) -> list[TopicQueue]:
+        return [queue]
 
     def bounds(self, queue: TopicQueue) -> Bounds:
         bounds = self._bounds(self._store.queue(*queue))
@@ -75,8 +78,11 @@ class FileLog:
             number += len(run)
         return end
 
-    def places_of_key(self, topic: str, key: str, most: int) -> list[QueuePlace] | None:
-        return places_of_key(self._store, self._store.watermark(), topic=topic, key=key, most=most)
+    def places_of_key(self, topic: str, key: str, most: int) -> list[QueueOffset] | None:
+        places = places_of_key(self._store, self._store.watermark(), topic=topic, key=key, most=most)
+        if places is None:
+            return None
+        return [QueueOffset(TopicQueue(topic, place.queue_id), place.queue_offset) for place in places]
 
     def pages(self, queue: TopicQueue, start: int, end: int, *, tags: frozenset[str] | None) -> Iterator[MessagePage]:
         """Also raises CorruptStoreError if the whole store is inaccessible, because that is not a loss of messages."""

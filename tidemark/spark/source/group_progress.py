@@ -20,15 +20,23 @@ class GroupProgress:
     def __init__(self, options: SourceOptions) -> None:
         assert options.commit_group is not None
         self._group = options.commit_group
-        self._query = Query(options.url, timeout_s=options.timeout, credentials=options.credentials)
+        stores: dict[str, str | None] = dict(zip(options.several_stores, options.several_stores, strict=True))
+        stores = stores or {"": options.url}
+        self._queries = {
+            store: Query(url, timeout_s=options.timeout, credentials=options.credentials)
+            for store, url in stores.items()
+        }
 
     def commit(self, offsets: Mapping[TopicQueue, int]) -> None:
-        """Commit *offsets*, the exclusive ends of the processed messages."""
-        try:
-            commit_as_administrator(self._query, self._group, offsets.items())
-        except StoreError as error:
-            _log.warning("could not commit the progress of group %s: %s", self._group, error.message)
+        """Commit *offsets*, the exclusive ends of the processed messages, in their stores."""
+        for store, query in self._queries.items():
+            own = [(queue, offset) for queue, offset in offsets.items() if getattr(queue, "store", "") == store]
+            try:
+                commit_as_administrator(query, self._group, own)
+            except StoreError as error:
+                _log.warning("could not commit the progress of group %s: %s", self._group, error.message)
 
     def close(self) -> None:
-        """Close the connection."""
-        self._query.close()
+        """Close the connections."""
+        for query in self._queries.values():
+            query.close()

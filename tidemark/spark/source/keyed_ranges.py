@@ -32,8 +32,8 @@ def _by_queue(log: Log, topic: str, key: str, most: int) -> Mapping[TopicQueue, 
     if found is None:
         return None
     offsets: dict[TopicQueue, list[int]] = {}
-    for queue_id, queue_offset in sorted(set(found)):
-        offsets.setdefault(TopicQueue(topic, queue_id), []).append(queue_offset)
+    for queue, offset in sorted(set(found), key=lambda place: place.offset):
+        offsets.setdefault(queue, []).append(offset)
     return offsets
 
 

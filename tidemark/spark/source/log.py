@@ -9,7 +9,6 @@ import pyarrow as pa
 
 from tidemark.client.received_message import TopicQueue
 from tidemark.errors import OffsetOutOfRangeError, OffsetTooSmallError
-from tidemark.read.lookup.key_places import QueuePlace
 
 BATCH_BYTES = 4 << 20  # stored bytes per Arrow batch
 
@@ -19,6 +18,13 @@ class Bounds(NamedTuple):
 
     min_offset: int
     max_offset: int
+
+
+class QueueOffset(NamedTuple):
+    """The place of a message."""
+
+    queue: TopicQueue
+    offset: int
 
 
 class MessagePage(NamedTuple):
@@ -36,8 +42,12 @@ class Log(Protocol):
         """Return the names of all topics."""
         ...
 
-    def queue_ids(self, topic: str) -> list[int]:
-        """Return the queue ids of *topic*."""
+    def queues_of(self, topic: str) -> list[TopicQueue]:
+        """Return the queues of *topic*."""
+        ...
+
+    def assigned(self, queue: TopicQueue) -> list[TopicQueue]:
+        """Return *queue*; of several stores, that queue of each. It need not exist in a single store."""
         ...
 
     def bounds(self, queue: TopicQueue) -> Bounds:
@@ -59,7 +69,7 @@ class Log(Protocol):
         """
         ...
 
-    def places_of_key(self, topic: str, key: str, most: int) -> list[QueuePlace] | None:
+    def places_of_key(self, topic: str, key: str, most: int) -> list[QueueOffset] | None:
         """Return the places of all visible messages of *topic* with *key*, and possibly of some others.
 
         None: there are more than *most*, or the index does not have all of them

@@ -4,27 +4,36 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from tidemark.client.received_message import TopicQueue
+from tidemark.client.received_message import StoreQueue, TopicQueue, queue_of_store
 
 _NEAR = 64  # read over gaps of fewer messages, because another read costs more
 
 
 @dataclass(frozen=True)
 class QueueRange:
-    """Messages of a queue with start ≤ queue offset < end; if *places* are set, only those near them are read."""
+    """Messages of a queue with start ≤ queue offset < end; if *places* are set, only those near them are read.
+
+    store  as in `StoreQueue`; empty if the query reads one store
+    """
 
     topic: str
     queue_id: int
     start: int
     end: int
     places: tuple[int, ...] | None = None  # queue offsets, ascending
+    store: str = ""
+
+    @classmethod
+    def of(cls, queue: TopicQueue, start: int, end: int) -> QueueRange:
+        """Return a range of *queue*."""
+        return cls(*queue, start, end, store=queue.store if isinstance(queue, StoreQueue) else "")
 
     @property
     def queue(self) -> TopicQueue:
         """The queue of the range."""
-        return TopicQueue(self.topic, self.queue_id)
+        return queue_of_store((self.topic, self.queue_id), self.store)
 
     @property
     def count(self) -> int:
@@ -71,4 +80,4 @@ def _cut(whole: QueueRange, parts: int) -> list[QueueRange]:
     """Divide into *parts* whose lengths differ by at most one; fewer if there are fewer messages."""
     parts = min(parts, whole.count)
     cuts = [whole.start + whole.count * part // parts for part in range(parts + 1)]
-    return [QueueRange(whole.topic, whole.queue_id, *pair) for pair in itertools.pairwise(cuts)]
+    return [replace(whole, start=start, end=end) for start, end in itertools.pairwise(cuts)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TypeVar
 
 from tidemark.client.received_message import TopicQueue
 from tidemark.errors import ArgumentIllegalError, QueueIllegalError, StoreError, TopicNotFoundError
@@ -13,6 +14,7 @@ from tidemark.spark.source.log import Bounds, Log, gone, short
 from tidemark.spark.source.ranges import QueueRange
 from tidemark.spark.source.source_options import SourceOptions
 
+N = TypeVar("N", str, TopicQueue)
 _log = logging.getLogger(__name__)
 
 
@@ -28,15 +30,19 @@ class Resolver:
 
         Raises TopicNotFoundError if a named topic does not exist.
         """
-        return self._queues(self._log.queue_ids)
+        return self._queues(self._log.queues_of, self._log.assigned)
 
-    def _queues(self, queue_ids: Callable[[str], list[int]]) -> list[TopicQueue]:
+    def _queues(
+        self, queues_of: Callable[[str], list[TopicQueue]], assigned: Callable[[TopicQueue], list[TopicQueue]]
+    ) -> list[TopicQueue]:
         if self._options.assign is not None:
-            return sorted(TopicQueue(topic, queue) for topic, ids in self._options.assign.items() for queue in set(ids))
+            by_topic = self._options.assign.items()
+            named = sorted(TopicQueue(topic, queue_id) for topic, ids in by_topic for queue_id in set(ids))
+            return [queue for one in named for queue in assigned(one)]
         topics: Iterable[str] = self._options.topics
         if self._options.subscribe_pattern is not None:
             topics = filter(self._options.subscribe_pattern.fullmatch, self._log.topics())
-        return [TopicQueue(topic, queue) for topic in topics for queue in queue_ids(topic)]
+        return [queue for topic in topics for queue in queues_of(topic)]
 
     def bounds(self, queues: Iterable[TopicQueue]) -> dict[TopicQueue, Bounds]:
         """Return the readable range of each queue."""
@@ -51,15 +57,18 @@ class Resolver:
             TopicNotFoundError, QueueIllegalError: a named topic or queue does not exist, and failOnDataLoss is true.
         """
         found = {}
-        for queue in self._queues(self._existing_ids):
+        for queue in self._queues(self._unless_gone_of(self._log.queues_of), self._unless_gone_of(self._log.assigned)):
             with self._unless_gone():
                 found[queue] = self._log.bounds(queue)
         return found
 
-    def _existing_ids(self, topic: str) -> list[int]:
-        with self._unless_gone():
-            return self._log.queue_ids(topic)
-        return []
+    def _unless_gone_of(self, queues_of: Callable[[N], list[TopicQueue]]) -> Callable[[N], list[TopicQueue]]:
+        def existing(name: N) -> list[TopicQueue]:
+            with self._unless_gone():
+                return queues_of(name)
+            return []
+
+        return existing
 
     @contextlib.contextmanager
     def _unless_gone(self) -> Iterator[None]:
@@ -102,7 +111,7 @@ class Resolver:
             self._log.settle()
         bounds = self.bounds(queues)
         starts, ends = self.starts(bounds, End.EARLIEST), self.ends(bounds)
-        return [QueueRange(*queue, starts[queue], max(starts[queue], ends[queue])) for queue in queues]
+        return [QueueRange.of(queue, starts[queue], max(starts[queue], ends[queue])) for queue in queues]
 
     def _at(self, queue: TopicQueue, timestamp_ms: int, bounds: Bounds, option: str) -> int:
         found = self._log.offset_at(queue, timestamp_ms)

@@ -10,13 +10,14 @@ import pyarrow.compute as pc
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from tidemark.client.received_message import TopicQueue
+from tidemark.client.received_message import StoreQueue, TopicQueue
 from tidemark.errors import ArgumentIllegalError
 from tidemark.spark.columns import CORRUPT_RECORD, SCHEMA
 from tidemark.spark.source.json_bodies import JsonBodies, texts_of_nulls
 
 _TIMES = {"born_timestamp": "born_timestamp_ms", "store_timestamp": "store_timestamp_ms"}
-_OF_MESSAGES = frozenset(SCHEMA.names)
+_OF_QUEUES = frozenset({"store", "topic", "queue_id"})
+_OF_MESSAGES = frozenset(SCHEMA.names) | _OF_QUEUES
 
 
 class Rows:
@@ -41,7 +42,7 @@ class Rows:
         """Columns of tidemark.read.messages.message_columns.SCHEMA that the batches need."""
         needed = {_TIMES.get(name, name) for name in self._schema.names if name in _OF_MESSAGES}
         of_body = {"body"} if self._bodies is not None else set()
-        return (needed | of_body | {"queue_offset"}) - {"topic", "queue_id"}
+        return (needed | of_body | {"queue_offset"}) - _OF_QUEUES
 
     def batch(self, queue: TopicQueue, messages: pa.RecordBatch) -> pa.RecordBatch:
         """Convert *messages* of *queue*, without needless copies.
@@ -79,6 +80,9 @@ def arrow_schema(schema: StructType) -> pa.Schema:
 
 
 def _column(field: pa.Field, queue: TopicQueue, messages: pa.RecordBatch) -> pa.Array:
+    if field.name == "store":
+        store = queue.store if isinstance(queue, StoreQueue) else ""
+        return pa.repeat(pa.scalar(store), messages.num_rows)
     if field.name == "topic":
         return pa.repeat(pa.scalar(queue.topic), messages.num_rows)
     if field.name == "queue_id":

@@ -14,10 +14,10 @@ from tidemark.client.answers import TableVerify
 from tidemark.client.received_message import TopicQueue
 from tidemark.client.rest.query import Query
 from tidemark.errors import StoreContradictionError
-from tidemark.read.lookup.key_places import QueuePlace, can_be_indexed
+from tidemark.read.lookup.key_places import can_be_indexed
 from tidemark.read.messages.message_columns import SCHEMA
 from tidemark.read.records import REMOVED
-from tidemark.spark.source.log import BATCH_BYTES, Bounds, MessagePage, gone, short
+from tidemark.spark.source.log import BATCH_BYTES, Bounds, MessagePage, QueueOffset, gone, short
 from tidemark.spark.source.visible import CATCH_UP_S, SETTLE_S, wait_until, wait_until_visible
 from tidemark.store.originals.topics import BATCH_QUEUE
 from tidemark.tls.credentials import Credentials
@@ -43,9 +43,12 @@ class ServiceLog:
     def topics(self) -> list[str]:
         return sorted(topic["topic"] for topic in self._query.get("/v1/topics")["topics"])
 
-    def queue_ids(self, topic: str) -> list[int]:
+    def queues_of(self, topic: str) -> list[TopicQueue]:
         path = f"/v1/topics/{quote(topic, safe='')}"
-        return list(self._query.get(path)["queue_ids"])
+        return [TopicQueue(topic, queue_id) for queue_id in self._query.get(path)["queue_ids"]]
+
+    def assigned(self, queue: TopicQueue) -> list[TopicQueue]:
+        return [queue]
 
     def bounds(self, queue: TopicQueue) -> Bounds:
         answer = self._query.queue(*queue)
@@ -63,7 +66,7 @@ class ServiceLog:
         mean = max(1, len(sample.data) // sample.message_count)
         return min(end, start + max_bytes // mean)
 
-    def places_of_key(self, topic: str, key: str, most: int) -> list[QueuePlace] | None:
+    def places_of_key(self, topic: str, key: str, most: int) -> list[QueueOffset] | None:
         """Return None also if the service cannot read its index or finds damage; the queues are scanned instead."""
         if not can_be_indexed(topic, key) or self._is_partly_indexed(topic):
             return None
@@ -71,14 +74,17 @@ class ServiceLog:
             return self._places(topic, key, most)
         return None
 
-    def _places(self, topic: str, key: str, most: int) -> list[QueuePlace] | None:
-        found: list[QueuePlace] = []
+    def _places(self, topic: str, key: str, most: int) -> list[QueueOffset] | None:
+        found: list[QueueOffset] = []
         cursor: str | None = None
         while len(found) <= most:
             page = self._query.by_key(topic, key, limit=_SAMPLE_MESSAGES, cursor=cursor)
             if page["skipped"]:
                 return None
-            found += [QueuePlace(message["queue_id"], message["queue_offset"]) for message in page["messages"]]
+            found += [
+                QueueOffset(TopicQueue(topic, message["queue_id"]), message["queue_offset"])
+                for message in page["messages"]
+            ]
             cursor = page["next_cursor"]
             if cursor is None:
                 break

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 from pydantic import BaseModel, BeforeValidator, ByteSize, ConfigDict, Field, ValidationError, model_validator
 from pydantic.alias_generators import to_camel
 
+from tidemark.client.errors.address_faults import stores_of
 from tidemark.errors import ArgumentIllegalError
 from tidemark.format.tags import parse_tag_expression
 from tidemark.spark.columns import all_columns, kafka_columns, parse_body_schema
@@ -73,7 +74,11 @@ class SourceOptions(Options):
         None, description="the store's directory, if driver and workers can read it; otherwise set `url`"
     )
     state_path: Path | None = Field(None, description="for an attached broker: folder of Tidemark's own files about it")
-    url: str | None = Field(None, description="the query service, `http://host:8080`; required by `commitGroup`")
+    url: str | None = Field(
+        None,
+        description="the query service, `http://host:8080`; required by `commitGroup`. Of a group: those of all "
+        "members, separated by `|`. Of [several stores](#several-stores): all, separated by commas",
+    )
     timeout: Seconds = Field("60s", gt=0, validate_default=True, description="timeout of one request")
     tls_ca: str | None = Field(None, description=TLS_CA)
     tls_cert: str | None = Field(None, description=TLS_CERT)
@@ -176,6 +181,8 @@ class SourceOptions(Options):
             raise ValueError("set one of `path` (files) and `url` (query service), both only with commitGroup")
         if self.commit_group is not None and self.url is None:
             raise ValueError("commitGroup requires `url`: the query service stores the groups' offsets")
+        if len(self.stores) > 1:
+            self._check_several()
         if [self.subscribe, self.subscribe_pattern, self.assign].count(None) != 2:
             raise ValueError("set exactly one of subscribe, subscribePattern and assign")
         if self.subscribe is not None and not self.topics:
@@ -189,12 +196,39 @@ class SourceOptions(Options):
             raise ValueError(f"minOffsetsPerTrigger is {least}, but maxOffsetsPerTrigger is {most}")
         return self
 
+    def _check_several(self) -> None:
+        """Raise ValueError for options that name queues without their stores."""
+        if self.path is not None:
+            raise ValueError(f"path is one store, but url names {len(self.stores)}: name the one of that store")
+        for name in (
+            "starting_offsets",
+            "ending_offsets",
+            "starting_offsets_by_timestamp",
+            "ending_offsets_by_timestamp",
+        ):
+            value = getattr(self, name)
+            if value is not None and not isinstance(value, End):
+                raise ValueError(
+                    f"{to_camel(name)}: url names {len(self.stores)} stores, so queues cannot be named; use earliest, "
+                    "latest, startingTimestamp or endingTimestamp"
+                )
+
+    @property
+    def stores(self) -> tuple[str, ...]:
+        """The URLs of `url`, one for each store."""
+        return () if self.url is None else stores_of(self.url)
+
+    @property
+    def several_stores(self) -> tuple[str, ...]:
+        """The URLs of the stores, if there are several; otherwise none."""
+        return self.stores if len(self.stores) > 1 else ()
+
     @property
     def columns(self) -> StructType:
         """Columns that are read without `.schema(...)`."""
         if self.kafka_columns:
             return kafka_columns(include_headers=self.include_headers)
-        return all_columns(self.body_schema)
+        return all_columns(self.body_schema, with_store=bool(self.several_stores))
 
     @property
     def topics(self) -> list[str]:

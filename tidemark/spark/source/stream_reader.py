@@ -86,7 +86,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def latestOffset(self, start: Json, limit: ReadLimit) -> Json:  # noqa: N802
         """Return the end of the trigger that starts at *start*."""
-        starts, bounds = from_json(start), self._bounds()
+        starts, bounds = self._read(start), self._bounds()
         ends = self._ends(starts, bounds)
         begins = {queue: self._begin(queue, starts, bounds) for queue in ends}
         if isinstance(limit, ReadAllAvailable):
@@ -110,8 +110,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def partitions(self, start: Json, end: Json) -> list[InputPartition]:
         """Return the tasks of one trigger. Raises OffsetTooSmallError for deleted messages with failOnDataLoss."""
-        starts, ends = from_json(start), from_json(end)
-        ranges = [QueueRange(*queue, self._begin_of(queue, starts, ends), ends[queue]) for queue in sorted(ends)]
+        starts, ends = self._read(start), self._read(end)
+        ranges = [QueueRange.of(queue, self._begin_of(queue, starts, ends), ends[queue]) for queue in ends]
         return cast(list[InputPartition], in_tasks(ranges, self._options, self._log))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -125,7 +125,10 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return
         if self._progress is None:
             self._progress = GroupProgress(self._options)
-        self._progress.commit(from_json(end))
+        self._progress.commit(self._read(end))
+
+    def _read(self, written: Json) -> dict[TopicQueue, int]:
+        return from_json(written, self._options.several_stores)
 
     def stop(self) -> None:
         """Close the connections."""

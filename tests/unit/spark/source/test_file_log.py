@@ -159,7 +159,7 @@ def test_topics_and_queues_are_those_of_the_store(store: BuiltStore) -> None:
     """They are sorted, and include queues without messages."""
     log = FileLog(store.root)
     assert log.topics() == ["batches", "orders"]
-    assert (log.queue_ids("orders"), log.queue_ids("batches")) == ([0, 1], [0])
+    assert (log.queues_of("orders"), log.queues_of("batches")) == ([("orders", 0), ("orders", 1)], [("batches", 0)])
     assert [log.bounds(queue) for queue in (_ORDERS, _BATCHES)] == [Bounds(0, 0)] * 2
     assert log.offset_at(_ORDERS, 0) is None
     log.close()
@@ -186,7 +186,7 @@ def test_a_missing_topic_or_queue_is_an_error(store: BuiltStore, queue: TopicQue
 def test_an_unknown_topic_has_no_queues(store: BuiltStore) -> None:
     """It is an error, not an empty list."""
     with pytest.raises(TopicNotFoundError):
-        FileLog(store.root).queue_ids("nope")
+        FileLog(store.root).queues_of("nope")
 
 
 def test_bounds_cover_published_messages(built: Built) -> None:
