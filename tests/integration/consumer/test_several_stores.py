@@ -174,6 +174,9 @@ def test_a_failed_message_is_retried_in_its_store(pair: Pair) -> None:
             stop.set()
 
     with Consumer(pair.topic, url=pair.urls, group=pair.topic) as consumer, ThreadPoolExecutor(1) as thread:
+        ended = threading.Event()
+        ended.set()
+        consumer.consume(handle, writer=pair.writers, stop=ended)
         thread.submit(
             consumer.consume, handle, writer=pair.writers, first_delay_level=1, stop=stop, on_error=lambda *_: None
         ).result(TIMEOUT_S)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import select
 import time
+from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
@@ -39,6 +40,7 @@ class Stores:
     def __init__(self, stores: Sequence[StoreReading], topics: Collection[str] = ()) -> None:
         self._stores = list(stores)
         self._topics = topics
+        self._turns = deque(self._stores)  # in the order in which `take` visits them
         self._faults: dict[str, _Fault] = {}
 
     def __iter__(self) -> Iterator[StoreReading]:
@@ -122,7 +124,7 @@ class Stores:
         handout = Handout()
         failures: list[Exception] = []
         try:
-            for store in self._stores:
+            for store in self._turns:
                 try:
                     handout.add(store.buffer.take(most - len(handout.messages), is_wanted))
                 except Exception as error:  # of this store's messages only
@@ -130,7 +132,7 @@ class Stores:
         except BaseException:
             handout.give_back()
             raise
-        self._stores.append(self._stores.pop(0))  # another one is first next time
+        self._turns.rotate(-1)  # another one is first next time
         if failures and not handout.messages:
             handout.settle()  # move past unwanted messages
             raise failures[0]
