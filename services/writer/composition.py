@@ -116,6 +116,7 @@ def compose(
         ask_for_snapshot=commit_log.ask_for_snapshot,
         on_deleted=reader.close_deleted,
         on_failure=commit_log.fail,
+        needed=None if replication is None else replication.needed,
     )
     scheduler = _compose_scheduler(settings, store, DelayedDelivery(commit_log, topics, store_host))
     submitter = BatchSubmitter(
@@ -201,8 +202,12 @@ def compose_retention(
     ask_for_snapshot: Callable[[], None],
     on_deleted: Callable[[], None],
     on_failure: Callable[[StoreError], None],
+    needed: Callable[[], int] | None = None,
 ) -> Retention:
-    """Build the retention of an open store, whose parameters it describes."""
+    """Build the retention of an open store, whose parameters it describes.
+
+    needed: returns the physical offset from which another member may have to copy the log; None without a group
+    """
     return Retention(
         settings.retention,
         store.segments.log,
@@ -215,6 +220,8 @@ def compose_retention(
         on_deleted=on_deleted,
         on_failure=on_failure,
         clock=TrustedClock(grace_ms=settings.retention_clock_grace_ms),
+        needed=needed,
+        retain_bytes=settings.replica_retain_bytes,
     )
 
 

@@ -51,7 +51,12 @@ class GroupSettings(BaseSettings):
     replica_buffer_bytes: int = Field(
         64 << 20, ge=1 << 20, le=16 << 30, description="newest bytes of the log that the writer keeps for replicas"
     )
-
+    replica_retain_bytes: int = Field(
+        10 << 30,
+        ge=0,
+        description="newest bytes of the log that are kept beyond retention_hours while another member may still have "
+        "to copy them; 0: none",
+    )
     compare_interval_s: float = Field(
         86_400,
         ge=0,

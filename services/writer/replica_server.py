@@ -77,6 +77,7 @@ class ReplicaServer:
             ask_for_snapshot=lambda: None,  # the writer sends its queue offsets
             on_deleted=lambda: None,
             on_failure=self.fail,
+            needed=lambda: self._replica.needed,
         )
         service = ReplicaReplicationService(
             settings, self._replica, self._disk, group.known.read, self._promote, repair.member_log

@@ -20,6 +20,7 @@ class ExpiredLogFile(NamedTuple):
     end: int
     newest_ms: int | None  # store time of its newest record, or of any that is too new; None: no record is readable
     disk_bytes: int  # disk space that its deletion frees
+    is_needed: bool = False  # another member of the group may still have to copy it
 
 
 class DiskUse(NamedTuple):
@@ -56,13 +57,15 @@ def files_to_delete(
 ) -> list[ExpiredLogFile]:
     """Return the prefix of *files* to delete. Do not read *files* beyond the first one that is kept.
 
-    *files* are the log's first files, oldest first. They are chosen by age, and at any age while the disk is too full.
-    A file without a readable record counts as old as the next file with one.
+    *files* are the log's first files, oldest first. They are chosen by age unless they are needed, and in any case
+    while the disk is too full. A file without a readable record counts as old as the next file with one.
     """
     oldest_kept_ms, excess = policy.oldest_kept_ms(now_ms), policy.excess_bytes(disk)
     chosen: list[ExpiredLogFile] = []
     ageless: list[ExpiredLogFile] = []
     for file in files:
+        if excess <= 0 and file.is_needed:
+            break
         if excess <= 0 and file.newest_ms is None:
             ageless.append(file)
             continue

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import time
 
 import pytest
 
@@ -15,6 +16,13 @@ from tidemark.client.wire.topic_admin import Topics
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 SEGMENT_BYTES = 1 << 16
+RETENTION_S = 3.6
+DELETING = {
+    "TIDEMARK_COMMIT_LOG_SEGMENT_SIZE_BYTES": str(SEGMENT_BYTES),
+    "TIDEMARK_RETENTION_HOURS": str(RETENTION_S / 3600),
+    "TIDEMARK_RETENTION_INTERVAL_MS": "200",
+    "TIDEMARK_EPOCH_MS": "500",
+}
 
 
 def starts(members: LinkedMembers, name: str) -> list[int]:
@@ -33,21 +41,20 @@ def shown(members: LinkedMembers, name: str) -> tuple[int, list[str]]:
         return first, bodies
 
 
-def test_old_files_go_on_every_member_and_an_empty_member_needs_none_of_them(make_elected: MakeElected) -> None:
-    members = make_elected(
-        with_readers=True,
-        TIDEMARK_COMMIT_LOG_SEGMENT_SIZE_BYTES=str(SEGMENT_BYTES),
-        TIDEMARK_RETENTION_HOURS="0.001",
-        TIDEMARK_RETENTION_INTERVAL_MS="200",
-        TIDEMARK_EPOCH_MS="500",
-    )
-    members.start()
-    writer = members.until_writer()
-    members.until_in_sync(writer, 3)
+def send(members: LinkedMembers, writer: str) -> None:
+    """Fill about 20 files."""
     with Topics(members.writers) as topics, members.producer(writer) as producer:
         topics.create(TOPIC, queues=1)
         for number in range(60):
             producer.send_batch([Message(TOPIC, f"{number:03d}.{n:03d}".encode() + bytes(1_000)) for n in range(20)])
+
+
+def test_old_files_go_on_every_member_and_an_empty_member_needs_none_of_them(make_elected: MakeElected) -> None:
+    members = make_elected(with_readers=True, **DELETING)
+    members.start()
+    writer = members.until_writer()
+    members.until_in_sync(writer, 3)
+    send(members, writer)
     for name in members.ports:
         until(lambda name=name: starts(members, name)[0] > 0, f"{name} has deleted files", found=members.found)  # type: ignore[misc]
     lost = next(name for name in members.ports if name != writer)
@@ -67,3 +74,36 @@ def test_old_files_go_on_every_member_and_an_empty_member_needs_none_of_them(mak
     members.group(writer).hand_over(lost)
     with members.producer(lost) as producer:
         assert producer.send(TOPIC, b"next").queue_offset == 60 * 20
+
+
+def test_files_are_kept_for_a_member_that_is_away(make_elected: MakeElected) -> None:
+    """By the writer, and by the replica that may become it."""
+    members = make_elected(with_readers=True, **DELETING)
+    members.start()
+    writer = members.until_writer()
+    members.until_in_sync(writer, 3)
+    away, other = (name for name in members.ports if name != writer)
+    members.kill_machine(away)
+    send(members, writer)
+    time.sleep(2 * RETENTION_S)
+    assert starts(members, writer)[0] == starts(members, other)[0] == 0
+    members.start(away)
+    members.until_in_sync(members.until_writer(), 3)
+    for name in members.ports:
+        until(lambda name=name: starts(members, name)[0] > 0, f"{name} has deleted files", found=members.found)  # type: ignore[misc]
+
+
+def test_a_member_that_is_away_for_too_long_is_not_waited_for(make_elected: MakeElected) -> None:
+    kept = 4 * SEGMENT_BYTES
+    members = make_elected(with_readers=True, **DELETING, TIDEMARK_REPLICA_RETAIN_BYTES=str(kept))
+    members.start()
+    writer = members.until_writer()
+    members.until_in_sync(writer, 3)
+    away = next(name for name in members.ports if name != writer)
+    members.kill_machine(away)
+    send(members, writer)
+    for name in members.ports.keys() - {away}:
+        until(lambda name=name: starts(members, name)[0] > 0, f"{name} has deleted files")  # type: ignore[misc]
+        time.sleep(RETENTION_S)
+        files = starts(members, name)
+        assert files[-1] - files[0] >= kept - SEGMENT_BYTES

@@ -48,7 +48,7 @@ class ReplicateRequest(_message.Message):
     def __init__(self, hello: _Optional[_Union[ReplicateRequest.Hello, _Mapping]] = ..., start: _Optional[_Union[ReplicateRequest.Start, _Mapping]] = ..., acknowledged: _Optional[_Union[ReplicateRequest.Acknowledged, _Mapping]] = ...) -> None: ...
 
 class ReplicateResponse(_message.Message):
-    __slots__ = ("welcome", "piece", "config", "take_over", "committed_offset", "end_offset")
+    __slots__ = ("welcome", "piece", "config", "take_over", "committed_offset", "end_offset", "needed_offset")
     class Welcome(_message.Message):
         __slots__ = ("group", "epoch", "epoch_numbers", "epoch_starts", "min_offset")
         GROUP_FIELD_NUMBER: _ClassVar[int]
@@ -95,13 +95,15 @@ class ReplicateResponse(_message.Message):
     TAKE_OVER_FIELD_NUMBER: _ClassVar[int]
     COMMITTED_OFFSET_FIELD_NUMBER: _ClassVar[int]
     END_OFFSET_FIELD_NUMBER: _ClassVar[int]
+    NEEDED_OFFSET_FIELD_NUMBER: _ClassVar[int]
     welcome: ReplicateResponse.Welcome
     piece: ReplicateResponse.Piece
     config: ReplicateResponse.Config
     take_over: ReplicateResponse.TakeOver
     committed_offset: int
     end_offset: int
-    def __init__(self, welcome: _Optional[_Union[ReplicateResponse.Welcome, _Mapping]] = ..., piece: _Optional[_Union[ReplicateResponse.Piece, _Mapping]] = ..., config: _Optional[_Union[ReplicateResponse.Config, _Mapping]] = ..., take_over: _Optional[_Union[ReplicateResponse.TakeOver, _Mapping]] = ..., committed_offset: _Optional[int] = ..., end_offset: _Optional[int] = ...) -> None: ...
+    needed_offset: int
+    def __init__(self, welcome: _Optional[_Union[ReplicateResponse.Welcome, _Mapping]] = ..., piece: _Optional[_Union[ReplicateResponse.Piece, _Mapping]] = ..., config: _Optional[_Union[ReplicateResponse.Config, _Mapping]] = ..., take_over: _Optional[_Union[ReplicateResponse.TakeOver, _Mapping]] = ..., committed_offset: _Optional[int] = ..., end_offset: _Optional[int] = ..., needed_offset: _Optional[int] = ...) -> None: ...
 
 class DescribeGroupRequest(_message.Message):
     __slots__ = ()

@@ -54,8 +54,13 @@ class TakeOver(NamedTuple):
 
 
 class Told(NamedTuple):
-    """A message of the writer with its present ends. message: None for a heartbeat."""
+    """A message of the writer with its present offsets.
+
+    message  None for a heartbeat
+    needed   another member may still have to copy the log from this physical offset on
+    """
 
     message: Welcome | Piece | Config | TakeOver | None
     committed: int
     end: int
+    needed: int = 0

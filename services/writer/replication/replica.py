@@ -66,6 +66,7 @@ class Replica:
         self.writer = ""  # address of the member that was last followed
         self.epoch = disk.member.promised
         self.applied = Applied(disk.acknowledged, disk.member.confirm)
+        self.needed = 0  # another member may still have to copy the log from this physical offset on
         self._lost_at: float | None = asyncio.get_running_loop().time()
         self._settings = settings
         self._disk = disk
@@ -166,7 +167,7 @@ class Replica:
     async def _read(self, link: WriterLink) -> None:
         while True:
             told = await self._next(link)
-            self._committed = told.committed
+            self._committed, self.needed = told.committed, told.needed
             if isinstance(told.message, TakeOver):
                 await self._is_written.wait()
                 self._takes_over = True

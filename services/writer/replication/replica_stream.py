@@ -26,6 +26,7 @@ class ReplicaStream:
     files    finds changed files, for this stream alone
     stored   a reader of the log's files, for this stream alone
     changes  returns the number of changes of files so far for which callers wait
+    needed   returns the physical offset from which another member may still have to copy the log
     """
 
     def __init__(
@@ -38,6 +39,7 @@ class ReplicaStream:
         stored: StoredPieces,
         *,
         changes: Callable[[], int],
+        needed: Callable[[], int],
     ) -> None:
         self.member, self.identity = hello.member, hello.identity
         self.acknowledged = Acknowledged(0, 0, 0)
@@ -50,6 +52,7 @@ class ReplicaStream:
         self._files = files
         self._stored = stored
         self._changes = changes
+        self._needed = needed
         self._checked = self._sent_number = 0
         self._told_committed = -1
         self._look_at = 0.0
@@ -104,7 +107,7 @@ class ReplicaStream:
 
     def _told(self, message: Piece | Config | TakeOver | None) -> Told:
         self._told_committed = self._commits.committed
-        return Told(message, self._told_committed, self._pieces.end)
+        return Told(message, self._told_committed, self._pieces.end, self._needed())
 
     async def _has_news(self) -> bool:
         """Wait for news; return False if there are none for the time of a heartbeat."""

@@ -108,6 +108,7 @@ class WriterReplication:
         self._ends: deque[_End] = deque()
         self._successor: str | None = None  # address of the coming writer
         self._appointing: asyncio.Task[None] | None = None
+        self._copied: dict[str, int] = {}  # the end of each member's log, as far as it has told this writer
         self._has_appointed = False  # the group's state names the coming writer, and changes by its election only
         self._changes = 0  # of files, for which callers wait
         self._wake_planned = False
@@ -213,6 +214,13 @@ class WriterReplication:
 
     # -- streams ----------------------------------------------------------------------------------------------------
 
+    def needed(self) -> int:
+        """Return the physical offset from which another member may still have to copy the log. Thread-safe.
+
+        A member that has told nothing in this epoch may need everything.
+        """
+        return min((self._copied.get(name, 0) for name in self._settings.other_members), default=self.end)
+
     def welcome(self, hello: Hello) -> Welcome:
         """Return the answer to a replica.
 
@@ -294,6 +302,7 @@ class WriterReplication:
             FileChanges(self._files),
             StoredPieces(open_log(self._store.paths.log_folders, self._store.segments.size)),
             changes=lambda: self._changes,
+            needed=self.needed,
         )
         self.streams[hello.identity] = stream
         log.info("replica_connected", member=hello.member, start=start, end=self._pieces.end)
@@ -302,6 +311,7 @@ class WriterReplication:
     def acknowledge(self, stream: ReplicaStream, acknowledged: Acknowledged) -> None:
         """Note a message of a replica."""
         stream.acknowledge(acknowledged)
+        self._copied[stream.member] = acknowledged.end
         self._commits.acknowledged(stream.identity, min(acknowledged.end, self._pieces.end))
 
     def close_stream(self, stream: ReplicaStream) -> None:

@@ -5,8 +5,8 @@ A file may be deleted when all of this holds (docs/decisions/0010-retention.md):
     it is the log's first file, and later records are indexed too: the log is never emptied
     every shard of the pipeline has durably built all of it, in the writer's current term
     the saved queue offsets are as of its end or later, so that no queue offset is reused
-    its newest record is old enough, by store time and by a clock that was not just set ahead; or, if
-    retention_disk_percent is set, the disk is too full
+    its newest record is old enough, by store time and by a clock that was not just set ahead, and no other member of
+    the group may still have to copy it; or, if retention_disk_percent is set, the disk is too full
 """
 
 from __future__ import annotations
@@ -46,6 +46,8 @@ class Retention:
     """The thread that deletes files, every *interval_s*.
 
     ask_for_snapshot: schedules a save of the queue offsets; on_deleted: called after files were deleted.
+    needed: returns the physical offset from which another member of the group may have to copy the log; None: without a
+    group. It keeps at most the newest *retain_bytes*.
     """
 
     def __init__(
@@ -63,6 +65,8 @@ class Retention:
         on_failure: Callable[[StoreError], None],
         clock: TrustedClock,
         look: Callable[[Path], DiskUse] = disk_use,
+        needed: Callable[[], int] | None = None,
+        retain_bytes: int = 0,
     ) -> None:
         self._policy = policy
         self._log = log
@@ -76,6 +80,8 @@ class Retention:
         self._on_failure = on_failure
         self._clock = clock
         self._look = look
+        self._needed = needed
+        self._retain_bytes = retain_bytes
         self.deleted_files = 0
         self.deleted_bytes = 0  # of the disk
         self._closing = threading.Event()
@@ -138,6 +144,7 @@ class Retention:
     def _table(self, files: MappedFileQueue, now_ms: int) -> Iterator[ExpiredLogFile]:
         """Yield the files that meet all conditions except age, oldest first. Each age is determined when requested."""
         indexed = self._durably_indexed()
+        needed = self._needed_from(indexed)
         oldest_kept_ms = self._policy.oldest_kept_ms(now_ms)
         for start in files.starts:
             end = start + files.file_size
@@ -146,7 +153,12 @@ class Retention:
             newest_ms = self._ages.newest_ms(files, start, oldest_kept_ms=oldest_kept_ms, now_ms=now_ms)
             if self._closing.is_set():
                 return
-            yield ExpiredLogFile(start, end, newest_ms, os.fstat(files.opened(start).descriptor).st_blocks * 512)
+            disk_bytes = os.fstat(files.opened(start).descriptor).st_blocks * 512
+            yield ExpiredLogFile(start, end, newest_ms, disk_bytes, is_needed=end > needed)
+
+    def _needed_from(self, log_end: int) -> int:
+        """Return the physical offset from which the log is kept for other members of the group."""
+        return log_end if self._needed is None else max(self._needed(), log_end - self._retain_bytes)
 
     def _durably_indexed(self) -> int:
         """Return the offset below which every shard has durably built the log, in this term; 0 if it is unknown."""

@@ -58,7 +58,7 @@ def decode_request(request: pb.ReplicateRequest) -> Hello | int | Acknowledged:
 
 def encode_response(told: Told) -> pb.ReplicateResponse:
     """Return a writer's message."""
-    response = pb.ReplicateResponse(committed_offset=told.committed, end_offset=told.end)
+    response = pb.ReplicateResponse(committed_offset=told.committed, end_offset=told.end, needed_offset=told.needed)
     message = told.message
     if isinstance(message, Piece):
         response.piece.CopyFrom(_encode_piece(message))
@@ -107,7 +107,7 @@ def decode_response(response: pb.ReplicateResponse) -> Told:
         message = Welcome(welcome.group, welcome.epoch, numbered, welcome.min_offset)
     elif kind == "take_over":
         message = TakeOver()
-    return Told(message, response.committed_offset, response.end_offset)
+    return Told(message, response.committed_offset, response.end_offset, response.needed_offset)
 
 
 def _decode_piece(piece: pb.ReplicateResponse.Piece) -> Piece:

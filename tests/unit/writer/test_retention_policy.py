@@ -16,16 +16,16 @@ KEEP_ALL = RetentionPolicy(0, 0)
 TEN_HOURS = RetentionPolicy(10 * HOUR_MS, 0)
 
 
-def table(*ages_h: float | None) -> Iterator[ExpiredLogFile]:
+def table(*ages_h: float | None, needed_from: int = 1 << 63) -> Iterator[ExpiredLogFile]:
     """Yield files whose newest records have these ages in hours."""
     for i, age_h in enumerate(ages_h):
         newest_ms = None if age_h is None else round(NOW_MS - age_h * HOUR_MS)
-        yield ExpiredLogFile(i * SIZE, (i + 1) * SIZE, newest_ms, SIZE)
+        yield ExpiredLogFile(i * SIZE, (i + 1) * SIZE, newest_ms, SIZE, is_needed=(i + 1) * SIZE > needed_from)
 
 
-def deleted(policy: RetentionPolicy, *ages_h: float | None, disk: DiskUse = ROOMY) -> int:
+def deleted(policy: RetentionPolicy, *ages_h: float | None, disk: DiskUse = ROOMY, needed_from: int = 1 << 63) -> int:
     """Return the number of deleted files; they are the first ones."""
-    chosen = files_to_delete(table(*ages_h), policy, now_ms=NOW_MS, disk=disk)
+    chosen = files_to_delete(table(*ages_h, needed_from=needed_from), policy, now_ms=NOW_MS, disk=disk)
     assert [file.start for file in chosen] == [i * SIZE for i in range(len(chosen))]
     return len(chosen)
 
@@ -67,6 +67,14 @@ def test_a_file_without_a_readable_record_is_as_old_as_the_next_one(
     ages_h: tuple[float | None, ...], count: int
 ) -> None:
     assert deleted(TEN_HOURS, *ages_h) == count
+
+
+@pytest.mark.parametrize(("needed_from", "count"), [(0, 0), (SIZE - 1, 0), (SIZE, 1), (250, 2), (300, 3), (10_000, 4)])
+def test_files_that_another_member_needs_are_not_deleted_by_age(needed_from: int, count: int) -> None:
+    assert deleted(TEN_HOURS, 12, 12, 12, 12, needed_from=needed_from) == count
+    full = DiskUse(8_600, 10_000)
+    by_disk = deleted(RetentionPolicy(10 * HOUR_MS, 85), 12, 12, 12, 12, disk=full, needed_from=needed_from)
+    assert by_disk == max(count, 1), "a full disk would stop the writer"
 
 
 @pytest.mark.parametrize(
