@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import threading
 from collections import Counter
+from typing import Any
 
 import pytest
 
@@ -14,7 +16,7 @@ from tests.replication.elected import TOPIC
 from tests.replication.load import stored_keys
 from tests.replication.members import until
 from tests.replication.nemesis.faults import LinkedMembers
-from tidemark.client import Consumer, Producer, Query, ReceivedMessage, SendStatus
+from tidemark.client import AsyncProducer, Consumer, Producer, Query, ReceivedMessage, SendStatus
 from tidemark.client.wire.topic_admin import Topics
 from tidemark.client.wire.wire import Wire
 
@@ -32,7 +34,7 @@ def members(make_elected: MakeElected) -> LinkedMembers:
 class Sending:
     """A program that sends numbered messages one after the other, until `stop`. sent: by their keys."""
 
-    def __init__(self, producer: Producer) -> None:
+    def __init__(self, producer: Any) -> None:
         self.sent: dict[str, tuple[int, int]] = {}
         self.failures: list[BaseException] = []
         self._producer = producer
@@ -62,6 +64,29 @@ class Sending:
     def __exit__(self, *_: object) -> None:
         self._stopping.set()
         self._thread.join()
+
+
+class AsyncSending(Sending):
+    """The same with asyncio: a few sends at a time."""
+
+    def __init__(self, writers: str, wire: Wire) -> None:
+        super().__init__(AsyncProducer(writers, timeout_s=TIMEOUT_S, wire=wire))
+
+    def _run(self) -> None:
+        try:
+            asyncio.run(self._send_all())
+        except BaseException as error:
+            self.failures.append(error)
+
+    async def _send_all(self) -> None:
+        async with self._producer as producer:
+            while not self._stopping.is_set():
+                keys = [f"k{len(self.sent) + number}" for number in range(5)]
+                results = await asyncio.gather(*(producer.send(TOPIC, key.encode(), key=key) for key in keys))
+                assert {result.status for result in results} == {SendStatus.PUT_OK}
+                self.sent.update(
+                    (key, (result.queue_id, result.queue_offset)) for key, result in zip(keys, results, strict=True)
+                )
 
 
 class Handling:
@@ -108,7 +133,8 @@ def fail_over(members: LinkedMembers, *, by_pause: bool) -> None:
 
 
 @pytest.mark.parametrize("wire", ["remoting", "grpc"])
-def test_a_producer_and_a_group_go_on_over_failovers(members: LinkedMembers, wire: Wire) -> None:
+@pytest.mark.parametrize("is_async", [False, True], ids=["threads", "asyncio"])
+def test_a_producer_and_a_group_go_on_over_failovers(members: LinkedMembers, wire: Wire, is_async: bool) -> None:
     members.start()
     writer = members.until_writer()
     members.until_in_sync(writer, 3)
@@ -116,7 +142,7 @@ def test_a_producer_and_a_group_go_on_over_failovers(members: LinkedMembers, wir
         Producer(members.writers, timeout_s=TIMEOUT_S, wire=wire) as producer,
         Handling(members.url) as handling,
     ):
-        with Sending(producer) as sending:
+        with AsyncSending(members.writers, wire) if is_async else Sending(producer) as sending:
             for number in range(FAILOVERS):
                 sending.go_on()
                 fail_over(members, by_pause=bool(number % 2))

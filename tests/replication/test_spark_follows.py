@@ -17,9 +17,11 @@ from tests.replication.elected import TOPIC
 from tests.replication.members import until
 from tests.replication.nemesis.faults import LinkedMembers
 from tests.replication.test_clients_follow import FAILOVERS, TIMEOUT_S, Sending, fail_over
-from tidemark.client import Producer
+from tidemark.client import Consumer, Producer, Query, ReceivedMessage
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(300 + 30 * FAILOVERS)]
+
+ROWS = 50  # in a batch
 
 
 @pytest.fixture
@@ -92,3 +94,40 @@ def test_a_stream_waits_for_a_member_that_is_behind(members: LinkedMembers, stre
     members.signal_pipeline(behind, signal.SIGCONT)
     until(lambda: stream.require_running() and len(stream.rows) == 121, "everything is read", found=members.found)
     assert max(stream.rows.values()) == 1
+
+
+def test_a_stream_into_a_group_stores_each_row_once(
+    spark: SparkSession,  # noqa: F811
+    members: LinkedMembers,
+    tmp_path: Path,
+) -> None:
+    members.start()
+    members.until_in_sync(members.until_writer(), 3)
+    rows = spark.readStream.format("rate-micro-batch").options(rowsPerBatch=ROWS, numPartitions=2).load()
+    bodies = rows.selectExpr("cast(value as string) as body", "concat('k', value) as key")
+    sink = bodies.writeStream.format("tidemark").options(writers=members.writers, url=members.url, topic=TOPIC)
+    query = sink.option("checkpointLocation", str(tmp_path / "sink")).trigger(processingTime="0 seconds").start()
+    for number in range(FAILOVERS):
+        fail_over(members, by_pause=bool(number % 2))
+        end = ends(members)
+        until(lambda end=end: query.exception() or ends(members) > end + ROWS, "rows are stored")  # type: ignore[misc]
+    error = query.exception()
+    query.stop()
+    assert error is None, error
+    with Consumer(TOPIC, url=members.url) as consumer:
+        stored = Counter(int(message.body) for message in iter_all(consumer))
+    committed = ROWS * sum(1 for file in (tmp_path / "sink/commits").iterdir() if file.name.isdecimal())
+    assert stored.keys() >= set(range(committed))
+    assert max(stored.values()) == 1
+
+
+def ends(members: LinkedMembers) -> int:
+    """Return the number of visible messages of the topic."""
+    with Query(members.url, timeout_s=TIMEOUT_S) as query:
+        return sum(one["max_offset"] for one in query.get(f"/v1/topics/{TOPIC}")["queues"])
+
+
+def iter_all(consumer: Consumer) -> Iterator[ReceivedMessage]:
+    """Yield the messages that are visible now."""
+    while messages := consumer.poll(5.0):
+        yield from messages
