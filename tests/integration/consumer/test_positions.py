@@ -164,8 +164,9 @@ def test_retries_ignore_the_filters_and_start_of_a_consumer(served: Served, star
     served.put(b"filtered out", TAGS="other")
     source: dict[str, Any] = {"store": served.store.root} if from_files else {}
     with Consumer("orders", group="g", url=served.url, tag="own", where={"n": "1"}, start=start, **source) as consumer:
-        assert isinstance(next(iter(consumer._stores)).assigned, GroupMember)
-        next(iter(consumer._stores)).assigned.add_retry_topics()
+        member = next(iter(consumer._stores)).assigned
+        assert isinstance(member, GroupMember)
+        member.add_retry_topics()
         assert [message.body for message in take(consumer, 2, timeout_s=2)] == [b"retry"]
 
 
