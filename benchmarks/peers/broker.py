@@ -45,7 +45,8 @@ class Broker(Running):
     """A broker on *store*. Its logs and settings are in *work*.
 
     settings: for its broker.conf; a restart changes them with `start(settings=…)`. options: of its JVM.
-    ports: (name server, broker, high availability); None: free ports. master: of this slave, whose name server it uses.
+    ports: (name server, broker, high availability); None: free ports. name_server: host:port of one that runs already,
+    that of a slave's master; empty: its own
     """
 
     def __init__(
@@ -57,7 +58,7 @@ class Broker(Running):
         settings: Mapping[str, object],
         options: Sequence[str],
         ports: tuple[int, int, int] | None = None,
-        master: Broker | None = None,
+        name_server: str = "",
     ) -> None:
         self.toolchain = toolchain
         self.store = store.absolute()
@@ -66,7 +67,7 @@ class Broker(Running):
         self._options = options
         self.ports = ports or free_ports()
         self._name_port, self._port, self._ha_port = self.ports
-        self._master = master
+        self._other_name_server = name_server
         self._name_server: Server | None = None
         self._broker: Server | None = None
 
@@ -78,9 +79,7 @@ class Broker(Running):
     @property
     def name_server_address(self) -> str:
         """host:port of the name server, to which clients connect first."""
-        if self._master is not None:
-            return self._master.name_server_address
-        return f"127.0.0.1:{self._name_port}"
+        return self._other_name_server or f"127.0.0.1:{self._name_port}"
 
     @property
     def server(self) -> Server:
@@ -93,7 +92,7 @@ class Broker(Running):
         assert self._broker is None, "it runs"
         (self.work / "conf").mkdir(parents=True, exist_ok=True)
         self.store.mkdir(parents=True, exist_ok=True)
-        if self._name_server is None and self._master is None:
+        if self._name_server is None and not self._other_name_server:
             conf = self._write_conf("name-server", {"listenPort": self._name_port})
             main_class = "org.apache.rocketmq.namesrv.NamesrvStartup"
             self._name_server = self._run("name-server", main_class, conf, _NAME_SERVER_OPTIONS)

@@ -31,7 +31,7 @@ class ReplicatedRocketMQ(RocketMQ):
             self.folder / "slave",
             settings={**SETTINGS, "flushDiskType": FLUSH[flush], **_SLAVE},
             options=JVM_OPTIONS,
-            master=self._broker,
+            name_server=self._broker.name_server_address,
         )
 
     def start(self) -> Self:

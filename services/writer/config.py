@@ -15,7 +15,7 @@ from tidemark.access.settings import AccessSettings
 from tidemark.format.host import Host, parse_host
 from tidemark.format.primitives import MAX_MESSAGE_SIZE_BYTES
 from tidemark.metrics.address import listen_host
-from tidemark.remoting_server.settings import ConnectionLimits, RemotingSettings
+from tidemark.remoting_server.settings import ConnectionLimits
 from tidemark.settings.logs import LogLevel, LogLevelSetting
 from tidemark.store.log_folders import LogFolders
 from tidemark.tls.server_files import ClientAuth
@@ -25,6 +25,7 @@ from tidemark.tracing.settings import TraceSettings
 from .follow_settings import FollowSettings
 from .group_settings import GroupSettings
 from .retention_policy import RetentionPolicy
+from .slave_settings import SlaveSettings
 
 DEFAULT_SEGMENT_SIZE_BYTES = 1 << 30
 _WILDCARDS = ("0.0.0.0", "::")  # noqa: S104 - recognised here, not bound
@@ -37,7 +38,7 @@ class FlushMode(enum.StrEnum):
     ASYNC = "async"
 
 
-class WriterSettings(AccessSettings, TlsSettings, TraceSettings, RemotingSettings, GroupSettings, FollowSettings):
+class WriterSettings(AccessSettings, TlsSettings, TraceSettings, SlaveSettings, GroupSettings, FollowSettings):
     """All settings of the writer. The environment variable is TIDEMARK_ and the field's name in capitals."""
 
     model_config = SettingsConfigDict(env_prefix="TIDEMARK_", frozen=True)
@@ -173,6 +174,12 @@ class WriterSettings(AccessSettings, TlsSettings, TraceSettings, RemotingSetting
         self.check_remoting()
         self.check_group(is_flush_async=self.flush_mode is FlushMode.ASYNC)
         self.check_follow(is_replicated=self.is_replicated)
+        self.check_slaves(
+            replication=self.is_replicated,
+            follow=bool(self.follow),
+            access_file=self.access_file is not None,
+            tls_cert=self.tls_cert is not None,
+        )
         listen_host(self.writer_metrics_listen)
         self.log_folders(self.store_root)
         if self.advertised_address is not None:

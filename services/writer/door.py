@@ -43,7 +43,8 @@ _SWITCH_INTERVAL_S = 0.001  # shorter than Python's 5 ms, so that the appender a
 
 async def serve(settings: WriterSettings) -> int:
     """Serve until a signal or a failure and return the process's exit code."""
-    tls = settings.open_tls((settings.writer_listen, settings.writer_remoting_listen), log_reload)
+    listens = (settings.writer_listen, settings.writer_remoting_listen, settings.slaves_listen)
+    tls = settings.open_tls(listens, log_reload)
     registry = make_registry()
     listener = listen(settings.writer_metrics_listen, registry, setting="TIDEMARK_WRITER_METRICS_LISTEN")
     guard = settings.open_writer_guard() or Guard(None, RateLimits(), None)

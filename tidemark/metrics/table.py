@@ -110,6 +110,8 @@ ROWS = (
         WRITER,
         "Bytes of appends that are accepted but not yet answered",
     ),
+    MetricRow("tidemark_slaves", _G, WRITER, "Slaves of RocketMQ that copy the log"),
+    MetricRow("tidemark_slaves_behind_bytes", _G, WRITER, "Committed bytes that the slowest of them has not reported"),
     MetricRow("tidemark_follow_connected", _G, FOLLOWER, "1: the RocketMQ broker that is followed sends its log"),
     MetricRow("tidemark_follow_log_end_offset", _G, FOLLOWER, "Physical offset up to which its log is copied"),
     MetricRow(

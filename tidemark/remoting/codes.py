@@ -42,14 +42,18 @@ class RequestCode(enum.IntEnum):
 
 
 class SlaveCode(enum.IntEnum):
-    """Requests of a slave to a name server (106) and to its master."""
+    """Requests of a slave to a name server (103 to 106) and to its master."""
 
     GET_ALL_TOPIC_CONFIG = 21
     GET_BROKER_CONFIG = 26
     GET_BROKER_RUNTIME_INFO = 28
     GET_ALL_CONSUMER_OFFSET = 43
     GET_ALL_DELAY_OFFSET = 45
+    REGISTER_BROKER = 103
+    UNREGISTER_BROKER = 104
     GET_BROKER_CLUSTER_INFO = 106
+    GET_ALL_SUBSCRIPTION_GROUP_CONFIG = 201
+    GET_ALL_MESSAGE_REQUEST_MODE = 402
 
 
 class TidemarkCode(enum.IntEnum):

@@ -54,7 +54,7 @@ class RemotingServer:
         self.handle = self._dispatcher.handle
         self._connections: set[Connection] = set()
         self._listener = None if tls is None else TlsListener(self, listening_context(tls), _HANDSHAKE_S)
-        self._server: asyncio.Server | None = None  # of plaintext
+        self._servers: list[asyncio.Server] = []  # of plaintext
         self._scanning: asyncio.Task[None] | None = None
         self._incomplete_bytes = 0
         self._logged: dict[tuple[str, str], float] = {}
@@ -77,18 +77,28 @@ class RemotingServer:
         if self._listener is not None:
             self.port = self._listener.bind(host, int(port))
             return
-        self._server = await self.loop.create_server(
-            lambda: Connection(self), host, int(port), backlog=_BACKLOG, start_serving=False
+        self.port = await self._bind_plaintext(host, int(port))
+
+    async def bind_also(self, listen: str) -> None:
+        """Bind a further address:port, without TLS. Raises OSError."""
+        host, _, port = listen.rpartition(":")
+        await self._bind_plaintext(host.strip("[]"), int(port))
+
+    async def _bind_plaintext(self, host: str, port: int) -> int:
+        server = await self.loop.create_server(
+            lambda: Connection(self), host, port, backlog=_BACKLOG, start_serving=False
         )
-        self.port = self._server.sockets[0].getsockname()[1]
+        self._servers.append(server)
+        bound: int = server.sockets[0].getsockname()[1]
+        return bound
 
     async def start(self, handlers: Mapping[int, Handler]) -> None:
         """Accept connections. *handlers*: by request code."""
         self._dispatcher.handlers = handlers
         if self._listener is not None:
             self._listener.start()
-        if self._server is not None:
-            await self._server.start_serving()
+        for server in self._servers:
+            await server.start_serving()
         self._scanning = asyncio.create_task(self._scan())
         log.info("remoting_started", port=self.port, tls=self._tls is not None)
 
@@ -160,8 +170,8 @@ class RemotingServer:
         self.refuse_new()
         if self._listener is not None:
             self._listener.close()
-        if self._server is not None:
-            self._server.close()
+        for server in self._servers:
+            server.close()
         deadline = self.loop.time() + grace_s
         while not all(connection.is_idle for connection in self._connections):
             if self.loop.time() >= deadline:

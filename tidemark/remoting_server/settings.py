@@ -99,8 +99,8 @@ class RemotingSettings(BaseSettings):
     def route_addresses(self, *, writer_port: int = 0, query_port: int = 0) -> RouteAddresses:
         """Return the addresses for routes. A port replaces port 0 of the address that the caller has bound."""
         return RouteAddresses(
-            _route_address(self.writer_remoting_address, self.writer_remoting_listen, writer_port),
-            _route_address(self.query_remoting_address, self.query_remoting_listen, query_port),
+            bound_address(self.writer_remoting_address, self.writer_remoting_listen, writer_port),
+            bound_address(self.query_remoting_address, self.query_remoting_listen, query_port),
         )
 
     def check_remoting(self) -> None:
@@ -124,7 +124,8 @@ def require_address(name: str, value: str, *, is_route: bool) -> None:
         )
 
 
-def _route_address(given: str, listen: str, bound_port: int) -> str | None:
+def bound_address(given: str, listen: str, bound_port: int) -> str | None:
+    """Return *given*, or else the address of *listen* with its bound port; None if neither is set."""
     if given or not listen:
         return given or None
     host, _, text = listen.rpartition(":")

@@ -9,6 +9,7 @@ from functools import partial
 from prometheus_client.core import Metric
 
 from tidemark.access.guard import Guard
+from tidemark.metrics.families import number
 from tidemark.remoting.codes import RequestCode, ResponseCode
 from tidemark.remoting_server.client_groups import ClientGroups
 from tidemark.remoting_server.exchange import Handler
@@ -23,6 +24,9 @@ from tidemark.tls.reloading import Reloading
 
 from ..config import WriterSettings
 from ..log.open_store import OpenStore
+from ..slave_settings import VIP_OFFSET
+from ..slaves.slave_requests import Master, SlaveRequests
+from ..slaves.slave_server import SlaveServer
 from ..submission.answers import fill_response
 from ..submission.batch_submitter import BatchSubmitter
 from ..topics.topic_table import TopicTable
@@ -58,11 +62,15 @@ class WriterRemoting:
         store_host: bytes,
         guard: Guard,
         tls: Reloading | None,
+        slaves: SlaveServer | None = None,
     ) -> None:
         self._settings = settings
         self._topics = topics
         self._submitter = submitter
         self._store_host = store_host
+        self._slaves = slaves
+        self._paths = store.paths
+        self._file_bytes = store.segments.size
         self._term = store.term.number
         self._saved = SavedClients(store.paths.writer_clients, store.storage)
         groups = ClientGroups(load_clients(store.paths.writer_clients), on_change=self._saved.save)
@@ -75,13 +83,20 @@ class WriterRemoting:
         return self._settings.route_addresses(writer_port=self.server.port).writer or ""
 
     async def bind(self) -> None:
-        """Bind the address. Raises OSError."""
-        await self.server.bind(self._settings.writer_remoting_listen)
+        """Bind the address, and those for slaves. Raises OSError."""
+        listen = self._settings.writer_remoting_listen
+        await self.server.bind(listen)
+        if self._slaves is not None:
+            host, _, port = listen.rpartition(":")
+            await self.server.bind_also(f"{host}:{int(port) - VIP_OFFSET}")
+            await self._slaves.bind(self._settings.slaves_listen)
 
     async def start(self) -> None:
         """Accept connections."""
         addresses = self._settings.route_addresses(writer_port=self.server.port)
         await self.server.start(self._handlers(addresses))
+        if self._slaves is not None:
+            await self._slaves.start()
         self._expiring = asyncio.create_task(self._expire())
 
     def _handlers(self, addresses: RouteAddresses) -> dict[int, Handler]:
@@ -106,7 +121,21 @@ class WriterRemoting:
             **self._requests.handlers(),
             **sends.handlers(),
             **appends.handlers(),
+            **self._slave_handlers(addresses),
         }
+
+    def _slave_handlers(self, addresses: RouteAddresses) -> dict[int, Handler]:
+        if self._slaves is None or addresses.writer is None:
+            return {}
+        settings = self._settings
+        master = Master(
+            settings.store_name,
+            settings.cluster_name,
+            addresses.writer,
+            settings.slave_address(self._slaves.port),
+            self._file_bytes,
+        )
+        return SlaveRequests(master, self._paths, self._slaves).handlers()
 
     def _topic(self, name: str) -> TopicConfig | None:
         topic = self._topics.get(name)
@@ -121,9 +150,14 @@ class WriterRemoting:
         """Answer the requests in work for at most *grace_s*, and close all connections."""
         if self._expiring is not None:
             self._expiring.cancel()
+        if self._slaves is not None:
+            await self._slaves.stop()
         await self.server.stop(grace_s)
         await self._saved.close()
 
     def families(self) -> Iterator[Metric]:
         """Yield the metric families."""
         yield from self.server.counts.families(self.server.connections)
+        if self._slaves is not None:
+            yield number("tidemark_slaves", len(self._slaves.slaves))
+            yield number("tidemark_slaves_behind_bytes", self._slaves.behind_bytes)

@@ -95,6 +95,7 @@ class TopicTable:
         self._counter = int(version.get("counter", 0))
         self._dead_ends = {stone.topic: stone.physical_offset for stone in load_tombstones(paths.tombstones)}
         self._changing = asyncio.Lock()
+        self.additions = 0  # changes so far that may have added a topic
 
     def dead_end(self, name: str) -> int:
         """Return the physical offset below which the topic's records are dead; 0 if it was never deleted.
@@ -178,6 +179,7 @@ class TopicTable:
     async def _add(self, config: TopicConfig) -> None:
         await self._save({**self._configs(), config.name: config})
         self._topics[config.name] = topic_of(config)
+        self.additions += 1
         log.info("topic_created", topic=config.name, queues=config.queues, attributes=config.attributes)
 
     async def alter(self, name: str, alteration: Alteration) -> TopicConfig:

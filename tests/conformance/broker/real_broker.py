@@ -78,6 +78,20 @@ class RealBroker(Broker):
         super().close()
 
 
+class RealSlave(Broker):
+    """A slave of the master that registers at *name_server*. Other arguments as for `RealBroker`."""
+
+    def __init__(self, store: Path, work: Path, name_server: str, *, sizes: FileSizes) -> None:
+        super().__init__(
+            _require_toolchain(),
+            store,
+            work,
+            settings={**_SETTINGS, **sizes.as_broker_settings(), "brokerId": 1, "brokerRole": "SLAVE"},
+            options=_SMALL,
+            name_server=name_server,
+        )
+
+
 def rocketmq() -> Product:
     """Return the product in the version that is tested now."""
     return ROCKETMQ._replace(version=os.environ.get(BROKER_VERSION) or ROCKETMQ.version)

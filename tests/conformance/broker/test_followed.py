@@ -24,6 +24,7 @@ from .attached_sender import QUEUES, Sender
 from .file_sizes import FileSizes
 from .real_broker import RealBroker
 from .rocket_client import RocketError
+from .same_files import compare_files
 from .test_attached import create_topics, ours_as_theirs, tell, theirs, whole_queue
 
 pytestmark = [pytest.mark.conformance, pytest.mark.exhaustive]
@@ -71,24 +72,6 @@ def status(stack: LocalStack) -> dict[str, Any]:
     return answer
 
 
-def require_equal_files(broker: RealBroker, copy: Path, end: int) -> int:
-    """Compare each file of log and queues below the log's *end*, byte by byte; return the number of bytes."""
-    compared = 0
-    for folder in ("commitlog", "consumequeue", "batchconsumequeue"):
-        theirs_by_name = {file.relative_to(broker.store): file for file in (broker.store / folder).rglob("[0-9]*")}
-        for name, file in sorted(theirs_by_name.items()):
-            if not file.is_file():
-                continue
-            data = file.read_bytes()
-            if folder == "commitlog":
-                data = data[: max(0, end - int(file.name))]
-            if not data.strip(b"\0"):
-                continue  # prepared ahead of time
-            assert (copy / name).read_bytes()[: len(data)] == data, name
-            compared += len(data)
-    return compared
-
-
 @pytest.mark.parametrize("seed", range(len(SETTINGS)))
 def test_a_copy_follows_a_broker_through_kills_of_both(
     tmp_path: Path, seed: int, capsys: pytest.CaptureFixture[str]
@@ -121,8 +104,9 @@ def test_a_copy_follows_a_broker_through_kills_of_both(
             end = broker_end(stack)
             count = require_messages(broker, stack, sender)
             assert httpx.get(f"{stack.query_url}/v1/corruptions").json()["total"] == 0
-            compared = require_equal_files(broker, copy, end)
-    tell(capsys, f"followed, seed {seed}: {count} messages, {compared:,} bytes equal, log of {end:,} bytes")
+            compared = compare_files(broker.store, copy, end)
+            assert not compared.different
+    tell(capsys, f"followed, seed {seed}: {count} messages, {compared.bytes:,} bytes equal, log of {end:,} bytes")
     append_to_copy(copy)
 
 

@@ -1,0 +1,1 @@
+"""RocketMQ's protocol for slaves, as the writer speaks it."""
