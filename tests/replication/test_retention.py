@@ -77,7 +77,7 @@ def test_old_files_go_on_every_member_and_an_empty_member_needs_none_of_them(mak
 
 
 def test_files_are_kept_for_a_member_that_is_away(make_elected: MakeElected) -> None:
-    """By the writer, and by the replica that may become it."""
+    """The writer keeps them, and so does the replica that may become the writer."""
     members = make_elected(with_readers=True, **DELETING)
     members.start()
     writer = members.until_writer()

@@ -77,7 +77,7 @@ class Leadership(Protocol):
     async def release_to(self, identity: str) -> None:
         """Give up the role of the writer once *identity*, which the state names, has taken it, or a few seconds later.
 
-        Until then no other member can take it.
+        No other member can take it before.
         """
 
     async def resign(self) -> None:

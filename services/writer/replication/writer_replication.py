@@ -108,7 +108,7 @@ class WriterReplication:
         self._ends: deque[_End] = deque()
         self._successor: str | None = None  # address of the coming writer
         self._appointing: asyncio.Task[None] | None = None
-        self._copied: dict[str, int] = {}  # the end of each member's log, as far as it has told this writer
+        self._copied: dict[str, int] = {}  # the last acknowledged end of each member's log
         self._has_appointed = False  # the group's state names the coming writer, and changes by its election only
         self._changes = 0  # of files, for which callers wait
         self._wake_planned = False
@@ -217,7 +217,7 @@ class WriterReplication:
     def needed(self) -> int:
         """Return the physical offset from which another member may still have to copy the log. Thread-safe.
 
-        A member that has told nothing in this epoch may need everything.
+        A member that has not acknowledged anything in this epoch may need the whole log.
         """
         return min((self._copied.get(name, 0) for name in self._settings.other_members), default=self.end)
 

@@ -5,11 +5,7 @@ At the end the copy becomes a store of its own, which appends after the broker's
 
 from __future__ import annotations
 
-import contextlib
-import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +19,7 @@ from tidemark.local.local_stack import LocalStack
 from .attached_sender import QUEUES, Sender
 from .file_sizes import FileSizes
 from .real_broker import RealBroker
+from .repeated import repeated
 from .rocket_client import RocketError
 from .same_files import compare_files
 from .test_attached import create_topics, ours_as_theirs, tell, theirs, whole_queue
@@ -48,25 +45,6 @@ def environment_of(broker: RealBroker) -> dict[str, str]:
     }
 
 
-@contextmanager
-def sending(sender: Sender) -> Iterator[None]:
-    """Send in the background until the block ends, also while the broker is away."""
-    stop = threading.Event()
-
-    def send() -> None:
-        while not stop.is_set():
-            with contextlib.suppress(RocketError):
-                sender.send_some(5)
-
-    thread = threading.Thread(target=send)
-    thread.start()
-    try:
-        yield
-    finally:
-        stop.set()
-        thread.join()
-
-
 def status(stack: LocalStack) -> dict[str, Any]:
     answer: dict[str, Any] = httpx.get(f"{stack.query_url}/v1/status").json()
     return answer
@@ -87,7 +65,7 @@ def test_a_copy_follows_a_broker_through_kills_of_both(
             broker.stop()
             broker.start(settings=SETTINGS[seed])
             broker.client.wait_until_known("orders")
-            with sending(sender):
+            with repeated(lambda: sender.send_some(5), although=RocketError):
                 time.sleep(3)
                 stack.services.pop("writer").kill()
                 time.sleep(2)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import random
-import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import httpx
@@ -20,6 +18,7 @@ from tidemark.local.local_stack import WRITER, LocalStack
 
 from .file_sizes import FileSizes
 from .real_broker import RealSlave
+from .repeated import repeated
 from .same_files import compare_files
 from .test_attached import tell
 
@@ -48,27 +47,6 @@ def send_some(producer: Producer, source: random.Random, count: int) -> None:
         producer.send("orders", b"later", delay_level=1)
 
 
-@contextlib.contextmanager
-def sending(address: str, seed: int) -> Iterator[None]:
-    """Send in the background until the block ends, also while the writer is away."""
-    stop = threading.Event()
-
-    def send() -> None:
-        source = random.Random(seed)
-        with Producer(address) as producer:
-            while not stop.is_set():
-                with contextlib.suppress(StoreError):
-                    send_some(producer, source, 5)
-
-    thread = threading.Thread(target=send)
-    thread.start()
-    try:
-        yield
-    finally:
-        stop.set()
-        thread.join()
-
-
 def test_a_real_slave_copies_a_store_through_kills_of_both(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     first = free_run(4)
     stack = LocalStack(
@@ -88,7 +66,11 @@ def test_a_real_slave_copies_a_store_through_kills_of_both(tmp_path: Path, capsy
         with Producer(stack.writer_address) as producer:
             send_some(producer, random.Random(0), 50)
         with RealSlave(tmp_path / "slave", tmp_path / "work", stack.writer_remoting_address, sizes=SIZES) as slave:
-            with sending(stack.writer_address, 1):
+            source = random.Random(1)
+            with (
+                Producer(stack.writer_address) as producer,
+                repeated(lambda: send_some(producer, source, 5), although=StoreError),
+            ):
                 time.sleep(5)
                 slave.kill()
                 time.sleep(2)

@@ -70,7 +70,7 @@ class Collected:
 
 
 def run(spark: SparkSession, pair: Pair, url: str, checkpoint: Path, **options: str) -> Counter[tuple[str, bytes]]:
-    """Read what is there now; return what came."""
+    """Read the messages that are visible now; return how often each came."""
     collected = Collected()
     source = spark.readStream.format("tidemark").options(
         url=url, subscribe=pair.topic, startingOffsets="earliest", **options

@@ -155,7 +155,7 @@ class Stores:
             self._receive(receive)
 
     def _receive(self, receive: Callable[[StoreReading, float], bool]) -> bool:
-        """Receive what has arrived; return True if something has."""
+        """Receive the answers that have arrived; return True if there were any."""
         arrived = [self._attempt(store, partial(receive, store, 0.0)) for store in self._started]
         return any(arrived)
 

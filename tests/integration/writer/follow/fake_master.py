@@ -79,8 +79,8 @@ class FakeMaster:
 
     def _answer_calls(self, connection: socket.socket) -> None:
         while True:
-            head = _read(connection, 4)
-            asked = decode(head + _read(connection, int.from_bytes(head, "big")))
+            head = read_exactly(connection, 4)
+            asked = decode(head + read_exactly(connection, int.from_bytes(head, "big")))
             connection.sendall(encode(self._answer(asked)))
 
     def _answer(self, asked: Frame) -> Frame:
@@ -122,7 +122,7 @@ class FakeMaster:
     # -- slaves ---------------------------------------------------------------------------------------------------
 
     def _serve_slave(self, connection: socket.socket) -> None:
-        (at,) = struct.unpack(">q", _read(connection, 8))
+        (at,) = struct.unpack(">q", read_exactly(connection, 8))
         self.reported.append(at)
         if at == 0:  # a real master would begin with its last file
             at = self.end - self.end % self.file_bytes
@@ -152,7 +152,7 @@ class FakeMaster:
     def _take_reports(self, connection: socket.socket) -> None:
         with contextlib.suppress(OSError):
             while True:
-                self.reported.append(struct.unpack(">q", _read(connection, 8))[0])
+                self.reported.append(struct.unpack(">q", read_exactly(connection, 8))[0])
 
 
 def log_end(folder: Path) -> int:
@@ -190,7 +190,7 @@ class _Server:
         self.disconnect()
 
 
-def _read(connection: socket.socket, size: int) -> bytes:
+def read_exactly(connection: socket.socket, size: int) -> bytes:
     """Return *size* bytes; raise ConnectionError at the end of the stream."""
     data = b""
     while len(data) < size:

@@ -16,6 +16,7 @@ import httpx
 import pytest
 
 from benchmarks.peers.ports import free_run
+from tests.integration.writer.follow.fake_master import read_exactly
 from tests.pipeline_runs import queue_files
 from tidemark.client import BATCH_QUEUE, Message, Producer, Topics
 from tidemark.local.local_stack import WRITER, LocalStack
@@ -74,8 +75,8 @@ class Master:
         with socket.create_connection(("127.0.0.1", port or self.port), TIMEOUT_S) as connection:
             asked = replace(request(code, fields or {}, opaque=1), language=Language.JAVA, version=version)
             connection.sendall(encode(asked))
-            head = _read(connection, 4)
-            return decode(head + _read(connection, int.from_bytes(head, "big")))
+            head = read_exactly(connection, 4)
+            return decode(head + read_exactly(connection, int.from_bytes(head, "big")))
 
 
 class Slave:
@@ -89,8 +90,8 @@ class Slave:
 
     def receive(self) -> tuple[int, bytes]:
         """Return the next frame: its offset, and its bytes of the log."""
-        offset, size = _HEAD.unpack(_read(self._connection, _HEAD.size))
-        return offset, _read(self._connection, size)
+        offset, size = _HEAD.unpack(read_exactly(self._connection, _HEAD.size))
+        return offset, read_exactly(self._connection, size)
 
     def copy(self, begin: int, end: int) -> bytes:
         """Return the log up to *end*, whose frames must follow each other, each within one file."""
@@ -110,16 +111,6 @@ class Slave:
 
     def __exit__(self, *_: object) -> None:
         self._connection.close()
-
-
-def _read(connection: socket.socket, size: int) -> bytes:
-    data = b""
-    while len(data) < size:
-        part = connection.recv(size - len(data))
-        if not part:
-            raise ConnectionError("the connection has ended")
-        data += part
-    return data
 
 
 @pytest.fixture
@@ -159,7 +150,7 @@ def test_a_slave_continues_where_its_log_ends(master: Master) -> None:
 
 
 def test_a_slave_that_is_ahead_gets_heartbeats(master: Master) -> None:
-    """As from RocketMQ's master, every five seconds."""
+    """RocketMQ's master does the same, every five seconds."""
     with Slave(master) as slave:
         slave.report(master.end + 1_000_000)
         assert slave.receive() == (master.end + 1_000_000, b"")
