@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks import append_to_visible
 from benchmarks.benchmark import Benchmark
 from benchmarks.clients import Start, run_clients
 from benchmarks.producers import PRODUCERS, TIMEOUT_S, Load, append, require_stored
@@ -22,14 +23,17 @@ from benchmarks.stack import environment
 from benchmarks.stores import passing_store
 from tidemark.client import Producer
 from tidemark.client.wire.group_admin import ReplicationGroup
-from tidemark.local.local_stack import WRITER, LocalStack, free_port
+from tidemark.local.local_stack import PIPELINE, QUERY, WRITER, LocalStack, free_port
+from tidemark.settings.engine import Engine
 
 _TOPIC = "bench"
 _SHAPES = {(100, 1024): 2_000, (1_000, 100): 800}  # batches of a producer
 _REPLICAS = (0, 1, 2)
 _ROUNDS = 3
 _SENDS = 1_000
+_RATE = 100.0
 _HALF = "≥ 0.5"
+_VISIBLE_RATIO = "replication_visible_p50_of_writer"
 
 
 def _measure(folder: Path, scale: float) -> Result:
@@ -45,12 +49,20 @@ def _measure(folder: Path, scale: float) -> Result:
                 (times,) = run_clients([partial(_send, address, max(100, int(_SENDS * scale)))])
                 latencies.setdefault(count, []).append(times)
         took_s = _hand_over(writers[2])
-    return Result([*_rate_rows(rates), *_latency_rows(latencies), _hand_over_row(took_s)], [])
+        visible = _time_visible(data / "visible", scale)
+    return Result([*_rate_rows(rates), *_latency_rows(latencies), *_visible_rows(*visible), _hand_over_row(took_s)], [])
 
 
 @contextlib.contextmanager
 def _members(data: Path, replicas: int) -> Iterator[str]:
-    """Run a group with that many replicas; yield the writer's address."""
+    """Run the writer services of a group with that many replicas; yield the writer's address."""
+    with _group(data, replicas, (WRITER,)) as members:
+        yield members[0].writer_address
+
+
+@contextlib.contextmanager
+def _group(data: Path, replicas: int, services: tuple[str, ...]) -> Iterator[list[LocalStack]]:
+    """Run *services* of each member of a group with that many replicas. The first member is the writer."""
     names = "abc"[: replicas + 1]
     ports = {name: free_port() for name in names}
     group = {
@@ -58,13 +70,14 @@ def _members(data: Path, replicas: int) -> Iterator[str]:
         "TIDEMARK_GROUP_MEMBERS": ",".join(f"{name}=127.0.0.1:{port}" for name, port in ports.items()),
         "TIDEMARK_MIN_IN_SYNC": str(replicas + 1),
         "TIDEMARK_REPLICA_TIMEOUT_MS": "60000",  # producers keep 64 MiB in flight
+        "TIDEMARK_PIPELINE": Engine.PLAIN,
     }
     members = [
         LocalStack(
             data / name,
             writer_port=port,
-            environment={**environment("sync"), **group, "TIDEMARK_MEMBER": name},
-            services=(WRITER,),
+            environment={**environment("sync", group), "TIDEMARK_MEMBER": name},
+            services=services,
         )
         for name, port in ports.items()
     ]
@@ -75,7 +88,7 @@ def _members(data: Path, replicas: int) -> Iterator[str]:
             _promote(members[0].writer_address, replicas + 1)
         with Producer(members[0].writer_address, timeout_s=TIMEOUT_S) as producer:
             producer.topics.create(_TOPIC, queues=PRODUCERS)
-        yield members[0].writer_address
+        yield members
     finally:
         for member in members:
             member.stop()
@@ -106,6 +119,25 @@ def _time_sends(producer: Producer, count: int) -> list[float]:
         require_stored(producer.send(_TOPIC, b"x" * 100, queue_id=0))
         times.append(time.perf_counter() - before)
     return times
+
+
+def _time_visible(data: Path, scale: float) -> tuple[list[float], list[float]]:
+    """Return the median time from append to visible in each round, in milliseconds: on the writer and on a replica."""
+    on_writer: list[float] = []
+    on_replica: list[float] = []
+    with _group(data, 1, (WRITER, PIPELINE, QUERY)) as members:
+        for number in range(_ROUNDS):
+            for member, medians in zip(members, (on_writer, on_replica), strict=True):
+                topic = f"{_TOPIC}-{number}-{len(on_writer)}-{len(on_replica)}"
+                times = append_to_visible.measure(
+                    members[0].writer_address,
+                    member.query_url,
+                    count=max(100, int(_SENDS * scale)),
+                    rate=_RATE,
+                    topic=topic,
+                )
+                medians.append(float(np.median(times.visible)))
+    return on_writer, on_replica
 
 
 def _hand_over(address: str) -> float:
@@ -140,6 +172,15 @@ def _latency_rows(latencies: dict[int, list[float]]) -> Iterator[Row]:
             yield Row(f"{key}_of_alone", f"{name}, of a single node", ratio, "×", "≤ 1.5", note)
 
 
+def _visible_rows(on_writer: list[float], on_replica: list[float]) -> Iterator[Row]:
+    note = f"1 replica, without Spark; {_RATE:g} messages a second, by long poll; median of {_ROUNDS} runs"
+    for key, name, figures in (("writer", "the writer", on_writer), ("replica", "a replica", on_replica)):
+        text = f"append → visible on {name}: p50"
+        yield Row(f"replication_visible_p50_{key}", text, statistics.median(figures), "ms", "", note)
+    ratio = _ratio(on_replica, on_writer)
+    yield Row(_VISIBLE_RATIO, "append → visible on a replica: p50, of that on the writer", ratio, "×", "≤ 1.5", note)
+
+
 def _with(count: int) -> str:
     return f"{count or 'no'} replica{'' if count == 1 else 's'}"
 
@@ -159,6 +200,9 @@ def _keys() -> Iterator[str]:
             yield from _with_ratio(f"replication_{messages}x{size}_{count}", count)
     for count in _REPLICAS:
         yield from _with_ratio(f"replication_send_p50_{count}", count)
+    yield "replication_visible_p50_writer"
+    yield "replication_visible_p50_replica"
+    yield _VISIBLE_RATIO
     yield "replication_hand_over_s"
 
 
