@@ -132,8 +132,7 @@ def fail_over(members: LinkedMembers, *, by_pause: bool) -> None:
     members.until_in_sync(members.until_writer(), 3)
 
 
-@pytest.mark.parametrize("wire", ["remoting", "grpc"])
-@pytest.mark.parametrize("is_async", [False, True], ids=["threads", "asyncio"])
+@pytest.mark.parametrize(("wire", "is_async"), [("remoting", False), ("grpc", False), ("remoting", True)])
 def test_a_producer_and_a_group_go_on_over_failovers(members: LinkedMembers, wire: Wire, is_async: bool) -> None:
     members.start()
     writer = members.until_writer()

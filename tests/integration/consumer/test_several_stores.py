@@ -195,10 +195,11 @@ def test_each_store_needs_a_writer(pair: Pair) -> None:
         consumer.consume(lambda message: None, writer=pair.servers[0].writer_address)
 
 
-def test_a_topic_may_be_in_one_store_only(pair: Pair) -> None:
+@pytest.mark.parametrize("is_group", [False, True])
+def test_a_topic_may_be_in_one_store_only(pair: Pair, is_group: bool) -> None:
     """It is found within seconds when the other store gets it, too. A topic that is in no store is an error."""
     pair.send(0, b"0")
-    with Consumer(pair.topic, url=pair.urls) as consumer:
+    with Consumer(pair.topic, url=pair.urls, group=pair.topic if is_group else None) as consumer:
         assert [message.store for message in read(consumer, 1)] == [pair.urls[0]]
         assert consumer.poll(0.2) == []
         pair.send(1, b"1")
