@@ -16,6 +16,8 @@ from contextlib import suppress
 
 import structlog
 
+from tidemark.errors import StoreError
+
 from ..log.committed_offset import Committed
 from ..replication.concurrent_works import until_first_ends
 
@@ -103,9 +105,14 @@ class SlaveServer:
                 raise ValueError(f"its first report is {start}")
             slave.acknowledged = start
             log.info("slave_connected", address=slave.address, end=start)
+            begin, end = self.bounds()
+            if start and not begin <= start <= end:
+                log.warning("slave_outside_log", address=slave.address, end=start, log_begin=begin, log_end=end)
             await until_first_ends(self._send(slave, start or self._min_offset()), _note_reports(reader, slave))
-        except (OSError, EOFError, ValueError) as error:
-            reason = str(error) or "it was silent"
+        except EOFError:
+            reason = "it has closed the connection"
+        except (OSError, ValueError, StoreError) as error:
+            reason = str(error) or f"it was silent for {_SILENCE_S:g} s"
         finally:
             self.slaves.discard(slave)
             writer.close()
@@ -126,18 +133,20 @@ class SlaveServer:
 
     async def _send(self, slave: Slave, position: int) -> None:
         """Send the log from *position* on. Outside the log there are only heartbeats, as from RocketMQ's master."""
-        writer = slave.writer
+        writer, loop = slave.writer, asyncio.get_running_loop()
+        quiet_until = loop.time() + _HEARTBEAT_S
         while True:
             data, end = b"", self._committed.offset
             if self._min_offset() <= position < end and self._knows_topics(slave):  # all topics below that end
                 data = await self._read(position, end)
-            if not data:
+            if not data and loop.time() < quiet_until:
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(self._committed.wait(), _HEARTBEAT_S)
-                    continue
+                    await asyncio.wait_for(self._committed.wait(), quiet_until - loop.time())
+                continue
             writer.write(_HEAD.pack(position, len(data)) + data)
             await writer.drain()
             position += len(data)
+            quiet_until = loop.time() + _HEARTBEAT_S
 
     async def stop(self) -> None:
         """Close all connections."""

@@ -8,6 +8,7 @@ import socket
 import struct
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -55,6 +56,12 @@ class Master:
         with Producer(self.stack.writer_address) as producer:
             for number in range(count):
                 producer.send_batch([Message(topic, bytes([number % 251]) * 1_000, keys=(f"k{number}",))] * 2)
+
+    def send_slowly(self) -> None:
+        """Append for longer than the time of a heartbeat."""
+        for _ in range(60):
+            self.send(1)
+            time.sleep(0.1)
 
     def create_batches(self) -> None:
         """Create the topic `batches`, whose queue files are of batches."""
@@ -172,8 +179,11 @@ def test_topics_of_batches_come_before_their_records(master: Master) -> None:
         slave.report(known)
         master.create_batches()
         master.send(1, "batches")
+        with ThreadPoolExecutor(1) as thread:
+            sending = thread.submit(master.send_slowly)
+            assert slave.receive() == (known, b""), "a heartbeat only"
+            sending.result()
         end = master.end
-        assert slave.receive() == (known, b""), "a heartbeat only"
         topics = json.loads(bytes(master.ask(SlaveCode.GET_ALL_TOPIC_CONFIG, port=master.port - 2).body))
         assert topics["topicConfigTable"]["batches"]["attributes"] == {"+queue.type": "BatchCQ"}
         assert slave.receive() == (known, b""), "the slave is at work on the answer"
