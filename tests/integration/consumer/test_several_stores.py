@@ -17,7 +17,8 @@ from tidemark.client import AsyncConsumer, Consumer, Producer, Query, ReceivedMe
 from tidemark.errors import ArgumentIllegalError, TopicNotFoundError, UnavailableError
 from tidemark.local.local_stack import QUERY, free_port
 
-pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("wire")]
+pytestmark = pytest.mark.integration
+over_both_wires = pytest.mark.usefixtures("wire")
 
 TIMEOUT_S = 30.0
 
@@ -38,6 +39,7 @@ def read(consumer: Consumer, count: int) -> list[ReceivedMessage]:
     return messages
 
 
+@over_both_wires
 @pytest.mark.parametrize("as_text", [True, False])
 def test_messages_of_both_stores_come_with_their_stores(pair: Pair, as_text: bool) -> None:
     pair.send(0, b"a0", b"a1")
@@ -158,6 +160,7 @@ def test_a_table_names_the_stores(pair: Pair) -> None:
     assert sorted(rows) == sorted((url, 0, offset) for url in pair.urls for offset in (0, 1))
 
 
+@over_both_wires
 def test_a_failed_message_is_retried_in_its_store(pair: Pair) -> None:
     for store in (0, 1):
         pair.send(store, b"%d" % store)
@@ -228,6 +231,7 @@ def _polled(consumer: Consumer) -> list[bytes]:
         return []
 
 
+@over_both_wires
 def test_an_outage_of_one_store_is_survived(pair: Pair) -> None:
     for store in (0, 1):
         pair.send(store, b"0")
