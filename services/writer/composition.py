@@ -43,7 +43,6 @@ from .rpc.commit_log_service import CommitLogService, WriterIdentity
 from .rpc.committed_bytes import LogReader
 from .rpc.send_back import SendBack
 from .rpc.topic_service import TopicService
-from .slaves.batch_topics import BatchTopics
 from .slaves.slave_server import SlaveServer
 from .submission.append_times import AppendTimes
 from .submission.batch_submitter import BatchSubmitter
@@ -135,8 +134,13 @@ def compose(
     if settings.writer_remoting_listen:
         slaves = None
         if settings.slaves_listen:
-            batch_topics = BatchTopics(topics)
-            slaves = SlaveServer(commit_log.committed, lambda: commit_log.min_offset, reader.read, batch_topics.names)
+            slaves = SlaveServer(
+                commit_log.committed,
+                lambda: commit_log.min_offset,
+                reader.read,
+                lambda: topics.batch_changes,
+                most=settings.max_slaves,
+            )
         remoting = WriterRemoting(settings, store, submitter, topics, store_host, guard, tls, slaves)
     remoting_address = (lambda: "") if remoting is None else remoting.address
     service = CommitLogService(

@@ -17,6 +17,7 @@ class SlaveSettings(RemotingSettings):
         description="address:port at which slaves of RocketMQ copy the log, usually port 10913; requires "
         "writer_remoting_listen, and neither TLS nor an access file; empty: off",
     )
+    max_slaves: int = Field(64, ge=1, le=1_024, description="connections of slaves; further ones are closed")
     slaves_address: str = Field("", description="host:port of slaves_listen for slaves; empty: slaves_listen")
 
     def check_slaves(self, **contradicting: bool) -> None:

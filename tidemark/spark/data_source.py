@@ -35,8 +35,8 @@ class TidemarkDataSource(DataSource):
 
     def schema(self) -> StructType:
         """Return all columns; `.schema("queue_offset long, body binary")` selects some of them."""
-        given = {name.lower() for name in self.options}
-        has_others = bool(given & _OTHER_COLUMNS) or STORE_SEPARATOR in (self.options.get("url") or "")
+        given = {name.lower(): value for name, value in self.options.items()}
+        has_others = bool(given.keys() & _OTHER_COLUMNS) or STORE_SEPARATOR in (given.get("url") or "")
         return self._options().columns if has_others and "writers" not in given else SCHEMA
 
     def reader(self, schema: StructType) -> DataSourceReader:

@@ -87,9 +87,18 @@ class WriterRemoting:
         listen = self._settings.writer_remoting_listen
         await self.server.bind(listen)
         if self._slaves is not None:
-            host, _, port = listen.rpartition(":")
+            await self._bind_for_slaves(self._slaves, listen)
+
+    async def _bind_for_slaves(self, slaves: SlaveServer, listen: str) -> None:
+        host, _, port = listen.rpartition(":")
+        try:
             await self.server.bind_also(f"{host}:{int(port) - VIP_OFFSET}")
-            await self._slaves.bind(self._settings.slaves_listen)
+            await slaves.bind(self._settings.slaves_listen)
+        except OSError as error:
+            raise OSError(
+                f"TIDEMARK_SLAVES_LISTEN needs {self._settings.slaves_listen}, and {host}:{int(port) - VIP_OFFSET}, at "
+                f"which slaves ask for topics: {error}"
+            ) from error
 
     async def start(self) -> None:
         """Accept connections."""

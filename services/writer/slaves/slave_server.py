@@ -3,8 +3,8 @@
 The messages are those of `follow/ha_link.py`, seen from the other side. Only committed bytes are sent, in frames that
 never cross a file. A slave whose first report is 0 has an empty log and gets the whole one.
 
-A slave builds wrong queue files of a topic of batches that it does not know yet, and asks for topics once a minute.
-Therefore nothing is sent to its host while that host does not know each topic of batches.
+A slave builds wrong queue files of a topic of batches that it does not know yet, or that was one before it was deleted,
+and asks for topics once a minute. Therefore nothing is sent to its host until that knows the last change of this kind.
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ log = structlog.get_logger()
 
 _SILENCE_S = 20.0  # RocketMQ's haHousekeepingInterval
 _HEARTBEAT_S = 5.0  # RocketMQ's haSendHeartbeatInterval
-_MOST_SLAVES = 64
 _OFFSET = struct.Struct(">q")
 _HEAD = struct.Struct(">qi")
 
@@ -49,7 +48,8 @@ class SlaveServer:
 
     min_offset    returns the physical offset at which the log begins
     read          returns bytes of one file of the log, from a physical offset on and at most up to another one
-    batch_topics  returns the names of the topics of batches
+    batch_changes returns a number that rises if a topic of batches comes or goes; 0 if there never was one
+    most          connections at a time
     """
 
     def __init__(
@@ -57,14 +57,17 @@ class SlaveServer:
         committed: Committed,
         min_offset: Callable[[], int],
         read: Callable[[int, int], Awaitable[bytes]],
-        batch_topics: Callable[[], frozenset[str]],
+        batch_changes: Callable[[], int],
+        *,
+        most: int,
     ) -> None:
         self._committed = committed
         self._min_offset = min_offset
         self._read = read
-        self._batch_topics = batch_topics
-        self._told: dict[str, frozenset[str]] = {}  # topics of batches in the last answer, by host
-        self._known: dict[str, frozenset[str]] = {}  # topics of batches that its tables have, by host
+        self._batch_changes = batch_changes
+        self._most = most
+        self._told: dict[str, int] = {}  # changes in the last answer, by host
+        self._known: dict[str, int] = {}  # changes in the table of the slave, by host
         self._server: asyncio.Server | None = None
         self.slaves: set[Slave] = set()
         self.port = 0
@@ -93,8 +96,8 @@ class SlaveServer:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         slave = Slave(writer)
-        if len(self.slaves) >= _MOST_SLAVES:
-            log.warning("slave_refused", address=slave.address, limit=_MOST_SLAVES)
+        if len(self.slaves) >= self._most:
+            log.warning("slave_refused", address=slave.address, limit=self._most, setting="max_slaves")
             writer.close()
             return
         self.slaves.add(slave)
@@ -120,16 +123,15 @@ class SlaveServer:
 
     def topics_told(self, host: str) -> None:
         """Note that a slave on *host* gets all topics of the present, because it has asked for them."""
-        self._told[host] = self._batch_topics()
+        self._told[host] = self._batch_changes()
 
     def topics_known(self, host: str) -> None:
         """Note that a slave on *host* has put the topics into its table: it asks for offsets after that."""
-        self._known[host] = self._told.get(host, frozenset())
+        self._known[host] = self._told.get(host, 0)
         self._committed.wake()
 
     def _knows_topics(self, slave: Slave) -> bool:
-        topics = self._batch_topics()
-        return topics <= self._known.get(slave.host, frozenset())
+        return self._known.get(slave.host, 0) >= self._batch_changes()
 
     async def _send(self, slave: Slave, position: int) -> None:
         """Send the log from *position* on. Outside the log there are only heartbeats, as from RocketMQ's master."""

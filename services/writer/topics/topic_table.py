@@ -95,7 +95,8 @@ class TopicTable:
         self._counter = int(version.get("counter", 0))
         self._dead_ends = {stone.topic: stone.physical_offset for stone in load_tombstones(paths.tombstones)}
         self._changing = asyncio.Lock()
-        self.additions = 0  # changes so far that may have added a topic
+        has_batches = any(topic.config.is_batch for topic in self._topics.values())
+        self.batch_changes = int(has_batches or bool(self._dead_ends))  # rises if a topic of batches comes or goes
 
     def dead_end(self, name: str) -> int:
         """Return the physical offset below which the topic's records are dead; 0 if it was never deleted.
@@ -179,7 +180,7 @@ class TopicTable:
     async def _add(self, config: TopicConfig) -> None:
         await self._save({**self._configs(), config.name: config})
         self._topics[config.name] = topic_of(config)
-        self.additions += 1
+        self.batch_changes += config.is_batch
         log.info("topic_created", topic=config.name, queues=config.queues, attributes=config.attributes)
 
     async def alter(self, name: str, alteration: Alteration) -> TopicConfig:
@@ -227,6 +228,7 @@ class TopicTable:
             except BaseException:
                 self._topics[name] = topic
                 raise
+            self.batch_changes += topic.config.is_batch
             log.info("topic_deleted", topic=name, physical_offset=physical_offset)
 
     def _configs(self) -> dict[str, TopicConfig]:

@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from tests.integration.several_stores import Pair
-from tidemark.client import AsyncConsumer, Consumer, Producer, Query, ReceivedMessage, StoreQueue, TopicQueue
+from tidemark.client import AsyncConsumer, Consumer, Producer, Query, ReceivedMessage, StoreQueue, TopicQueue, Topics
 from tidemark.errors import ArgumentIllegalError, TopicNotFoundError, UnavailableError
 from tidemark.local.local_stack import QUERY, free_port
 
@@ -212,6 +212,28 @@ def test_a_topic_may_be_in_one_store_only(pair: Pair, is_group: bool) -> None:
         pytest.raises(TopicNotFoundError, match="nowhere is in none of the 2 stores"),
     ):
         read(consumer, 3)
+
+
+def test_a_topic_that_is_deleted_in_every_store_is_reported(pair: Pair) -> None:
+    """Without it in one of them, the consumer reads the other."""
+    for store in (0, 1):
+        pair.send(store, b"0")
+    with Consumer(pair.topic, url=pair.urls) as consumer:
+        read(consumer, 2)
+        delete(pair, 0)
+        deadline = time.monotonic() + 3
+        while time.monotonic() < deadline:
+            assert consumer.poll(0.2) == []
+        pair.send(1, b"1")
+        assert [message.body for message in read(consumer, 1)] == [b"1"]
+        delete(pair, 1)
+        with pytest.raises(TopicNotFoundError, match=pair.topic):
+            read(consumer, 1)
+
+
+def delete(pair: Pair, store: int) -> None:
+    with Topics(pair.servers[store].writer_address) as topics:
+        topics.delete(pair.topic)
 
 
 def test_a_store_that_does_not_answer_does_not_stop_the_other(pair: Pair) -> None:

@@ -24,14 +24,19 @@ if TYPE_CHECKING:
 
 _GLANCE_S = 0.2  # longest wait before the assignments are checked
 _UNANSWERED_GLANCE_S = 0.05  # while a store does not answer: its pulls are repeated after pauses of this length or more
-_FAULT_PAUSE_S = 1.0  # before a store that could not be started is tried again
+_FAULT_PAUSE_S = 2.0  # before a store that could not be started is tried again; longer than MISSING_PAUSE_S
 
 
 class _Fault(NamedTuple):
-    """The last error of a store, and the time (time.monotonic()) of its next start."""
+    """The last error of a store, and the time (time.monotonic()) until which it is not started again."""
 
     error: UnavailableError | TopicNotFoundError
     retry_at: float
+
+    @property
+    def is_recent(self) -> bool:
+        """True before `retry_at`."""
+        return time.monotonic() < self.retry_at
 
 
 class Stores:
@@ -77,9 +82,13 @@ class Stores:
         """Follow the assignment of queues in each store. Raises the error of the first one if all fail."""
         for store in self._stores:
             fault = self._faults.get(store.store)
-            if fault is None or store.buffer.has_started or time.monotonic() >= fault.retry_at:
+            has_started = store.buffer.has_started
+            if fault is not None and fault.is_recent and not has_started:
+                continue
+            is_missing = fault is not None and isinstance(fault.error, TopicNotFoundError) and fault.is_recent
+            if not is_missing:  # a started store reports missing topics once a second
                 self._faults.pop(store.store, None)
-                self._attempt(store, store.follow)
+            self._attempt(store, store.follow)
         if len(self._faults) == len(self._stores):
             raise self._faults[self._stores[0].store].error
 
@@ -96,10 +105,11 @@ class Stores:
     def require_answers(self) -> None:
         """Raise the error that the program gets if nothing has arrived.
 
-        UnavailableError of a store, TopicNotFoundError for a topic that is in none of several stores.
+        UnavailableError of a store; TopicNotFoundError if none of the topics exists any more in any store, or if a
+        topic was never in any of several.
         """
         for fault in self._faults.values():
-            if isinstance(fault.error, UnavailableError):
+            if isinstance(fault.error, UnavailableError) or len(self._faults) == len(self._stores):
                 raise fault.error
         if self.is_one or len(self._started) < len(self._stores):
             return

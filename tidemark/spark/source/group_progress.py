@@ -31,6 +31,8 @@ class GroupProgress:
         """Commit *offsets*, the exclusive ends of the processed messages, in their stores."""
         for store, query in self._queries.items():
             own = [(queue, offset) for queue, offset in offsets.items() if getattr(queue, "store", "") == store]
+            if not own:  # the topics are in the other stores
+                continue
             try:
                 commit_as_administrator(query, self._group, own)
             except StoreError as error:

@@ -20,7 +20,7 @@ from benchmarks.peers.ports import free_run
 from tests.integration.writer.follow.fake_master import read_exactly
 from tests.pipeline_runs import queue_files
 from tidemark.client import BATCH_QUEUE, Message, Producer, Topics
-from tidemark.local.local_stack import WRITER, LocalStack
+from tidemark.local.local_stack import WRITER, LocalStack, ServiceDiedError
 from tidemark.remoting import decode, encode
 from tidemark.remoting.codes import Language, ResponseCode, SlaveCode
 from tidemark.remoting.frame import Frame, request
@@ -37,7 +37,7 @@ V5_3_3, V5_4_0 = 479, 493
 class Master:
     """A store whose log slaves may copy, with the ports of its writer."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, **settings: str) -> None:
         first = free_run(4)  # topics are asked at the port for RocketMQ's clients minus two
         self.port, self.slaves_port = first + 2, first + 3
         self.stack = LocalStack(
@@ -47,6 +47,7 @@ class Master:
                 "TIDEMARK_STORE_NAME": NAME,
                 "TIDEMARK_COMMIT_LOG_SEGMENT_SIZE_BYTES": str(FILE_BYTES),
                 "TIDEMARK_SLAVES_LISTEN": f"127.0.0.1:{self.slaves_port}",
+                **settings,
             },
             writer_remoting_port=self.port,
             small_new_files=False,
@@ -191,6 +192,43 @@ def test_topics_of_batches_come_before_their_records(master: Master) -> None:
         assert slave.copy(known, end) == master.log(known, end)
     topics = json.loads(bytes(master.ask(SlaveCode.GET_ALL_TOPIC_CONFIG, version=V5_4_0).body))
     assert topics["topicConfigTable"]["batches"]["attributes"] == BATCH_QUEUE
+
+
+def test_a_deleted_topic_of_batches_is_forgotten_before_its_name_is_used_again(master: Master) -> None:
+    master.create_batches()
+    for code in (SlaveCode.GET_ALL_TOPIC_CONFIG, SlaveCode.GET_ALL_CONSUMER_OFFSET):
+        master.ask(code)
+    with Slave(master) as slave:
+        slave.report(0)
+        master.send(1, "batches")
+        known = master.end
+        slave.copy(0, known)
+        slave.report(known)
+        with Topics(master.stack.writer_address) as topics:
+            topics.delete("batches")
+            topics.create("batches", queues=2)
+        master.send(1, "batches")
+        assert slave.receive() == (known, b"")
+        for code in (SlaveCode.GET_ALL_TOPIC_CONFIG, SlaveCode.GET_ALL_CONSUMER_OFFSET):
+            master.ask(code)
+        end = master.end
+        assert slave.copy(known, end) == master.log(known, end)
+
+
+def test_more_slaves_than_allowed_are_refused(tmp_path: Path) -> None:
+    master = Master(tmp_path / "master", TIDEMARK_MAX_SLAVES="1")
+    with master.stack, Slave(master) as first:
+        first.report(0)
+        assert first.receive() == (0, b"")
+        with Slave(master) as second:
+            assert second.is_closed()
+
+
+def test_a_taken_port_names_the_setting(tmp_path: Path) -> None:
+    master = Master(tmp_path / "master")
+    with socket.create_server(("127.0.0.1", master.port - 2)), pytest.raises(ServiceDiedError) as raised:
+        master.stack.start()
+    assert "TIDEMARK_SLAVES_LISTEN needs" in "".join(raised.value.last_lines)
 
 
 def test_a_slave_registers_at_the_writer(master: Master) -> None:
