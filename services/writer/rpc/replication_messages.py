@@ -61,7 +61,7 @@ def encode_response(told: Told) -> pb.ReplicateResponse:
     response = pb.ReplicateResponse(committed_offset=told.committed, end_offset=told.end, needed_offset=told.needed)
     message = told.message
     if isinstance(message, Piece):
-        response.piece.CopyFrom(_encode_piece(message))
+        _encode_piece(message, response.piece)
     elif isinstance(message, Config):
         response.config.CopyFrom(
             pb.ReplicateResponse.Config(name=message.name, content=message.content, number=message.number)
@@ -81,15 +81,14 @@ def encode_response(told: Told) -> pb.ReplicateResponse:
     return response
 
 
-def _encode_piece(piece: Piece) -> pb.ReplicateResponse.Piece:
-    return pb.ReplicateResponse.Piece(
-        physical_offset=piece.start,
-        data=bytes(piece.data),
-        batch_ends=[batch.end for batch in piece.batches],
-        batch_crcs=[batch.crc for batch in piece.batches],
-        blank_size=piece.blank,
-        store_timestamp_ms=piece.store_timestamp,
-    )
+def _encode_piece(piece: Piece, encoded: pb.ReplicateResponse.Piece) -> None:
+    """Fill *encoded* in its place: a message that is copied into another one copies the data twice more."""
+    encoded.physical_offset = piece.start
+    encoded.data = bytes(piece.data)
+    encoded.batch_ends.extend(batch.end for batch in piece.batches)
+    encoded.batch_crcs.extend(batch.crc for batch in piece.batches)
+    encoded.blank_size = piece.blank
+    encoded.store_timestamp_ms = piece.store_timestamp
 
 
 def decode_response(response: pb.ReplicateResponse) -> Told:
