@@ -3,28 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import replace
-from typing import NamedTuple
 
 import structlog
 
 from tidemark.errors import (
     ArgumentIllegalError,
-    DeadlineExceededError,
     InSyncReplicasNotEnoughError,
     NotLeaderError,
     OffsetTooSmallError,
     StaleEpochError,
-    StoreContradictionError,
     StoreError,
-    StoreLockedError,
 )
 from tidemark.replication.group_state import GroupState
 from tidemark.replication.group_store import GroupStore
 from tidemark.replication.member import Member
-from tidemark.replication.member_names import folder_of, name_of
 from tidemark.store.batch_journal import BatchRange
 from tidemark.store.multi_path_mapped_file_queue import open_log
 
@@ -35,31 +28,18 @@ from ..log.flusher import WrittenGroup
 from ..log.open_store import OpenStore
 from ..log.replicated_log import Commit
 from .copied_files import FileChanges, copied_files
-from .messages import SILENCE_S, Acknowledged, Hello, Welcome
+from .hand_over import HandOver
+from .messages import Acknowledged, Hello, Welcome
 from .piece import Piece
 from .recent_pieces import RecentPieces
+from .replica_admission import ReplicaAdmission
+from .replica_lags import Lag
 from .replica_stream import ReplicaStream
 from .replicated_commits import ReplicatedCommits
+from .set_watch import SetWatch
 from .stored_piece import StoredPieces
 
 log = structlog.get_logger()
-
-_LOOK_S = 0.1  # between two looks at the set of members in sync
-_HAND_OVER_S = 5.0
-
-
-class _End(NamedTuple):
-    """The log's end at a time of the event loop."""
-
-    time_s: float
-    offset: int
-
-
-class Lag(NamedTuple):
-    """How far a connected replica is behind the log's end, and for how long."""
-
-    bytes: int
-    seconds: float
 
 
 class WriterReplication:
@@ -87,32 +67,43 @@ class WriterReplication:
         is_sync = settings.replication is ReplicationMode.SYNC
         self.timeout_s = settings.replica_timeout_ms / 1000 if is_sync else None
         self.streams: dict[str, ReplicaStream] = {}  # by identity
-        self.lags: dict[str, Lag] = {}  # by member's name, as of the last look; replaced, not changed
-        self.set_changes = {"joined": 0, "left": 0}
         self.epoch = state.epoch
         self._settings = settings
         self._store = store
         self._identity = member.identity
-        self._group_store = group_store
         self.on_stale: Callable[[StoreError], None] = lambda _: None
         self.in_flight_bytes: Callable[[], int] = lambda: 0
-        self._release_to = release_to
-        self._on_handed_over = on_handed_over
         self._loop = asyncio.get_running_loop()
         self._is_sync = is_sync
         self._commit_groups: Commit = lambda *_: None
         self._commits = ReplicatedCommits(member.promote(state), member.identity, self._commit)
-        self._epochs, self._epoch_start = member.epochs, member.epoch_start
+        self._epochs = member.epochs
         self._pieces = RecentPieces(member.end, most_bytes=settings.replica_buffer_bytes, on_added=self._wake_soon)
         self._files = copied_files(store.paths)
-        self._ends: deque[_End] = deque()
-        self._successor: str | None = None  # address of the coming writer
-        self._appointing: asyncio.Task[None] | None = None
         self._copied: dict[str, int] = {}  # the last acknowledged end of each member's log
-        self._has_appointed = False  # the group's state names the coming writer, and changes by its election only
         self._changes = 0  # of files, for which callers wait
         self._wake_planned = False
-        self._looking: asyncio.Task[None] | None = None
+        self._watching: asyncio.Task[None] | None = None
+        self._admission = ReplicaAdmission(settings, store.segments.size, member.identity)
+        self._set_watch = SetWatch(
+            self._commits,
+            self.streams,
+            group_store,
+            identity=member.identity,
+            epoch_start=member.epoch_start,
+            allowed_lag_s=settings.replica_lag_ms / 1000,
+            end=lambda: self.end,
+            drop=self._drop,
+            on_changed=self._wake,
+        )
+        self._hand_over = HandOver(
+            self._commits,
+            group_store,
+            end=lambda: self.end,
+            share_files=self.share_files,
+            release_to=release_to,
+            on_done=on_handed_over,
+        )
 
     # -- the log's calls --------------------------------------------------------------------------------------------
 
@@ -122,8 +113,8 @@ class WriterReplication:
 
     def require_enough(self) -> None:
         """Raise NotLeaderError or InSyncReplicasNotEnoughError if no append may be accepted now."""
-        if self._successor is not None:
-            raise NotLeaderError("this writer hands over its role", writer=self._successor, epoch=self.epoch)
+        if self._hand_over.successor is not None:
+            raise NotLeaderError("this writer hands over its role", writer=self._hand_over.successor, epoch=self.epoch)
         if not self._commits.has_enough:
             known = self._commits.known
             raise InSyncReplicasNotEnoughError(
@@ -169,12 +160,18 @@ class WriterReplication:
     def start(self) -> None:
         """Commit the bytes on this disk if no replica is needed, and begin to watch the set."""
         self._commits.acknowledged(self._identity, self._pieces.end)
-        self._looking = asyncio.create_task(self._look_after_set())
+        self._watching = asyncio.create_task(self._watch_set())
+
+    async def _watch_set(self) -> None:
+        try:
+            await self._set_watch.run(lambda: self._is_sync and not self._hand_over.has_appointed)
+        except StaleEpochError as error:
+            self.on_stale(error)
 
     async def stop(self) -> None:
         """End all streams."""
-        if self._looking is not None:
-            self._looking.cancel()
+        if self._watching is not None:
+            self._watching.cancel()
         for stream in self.streams.values():
             stream.end()
 
@@ -191,7 +188,21 @@ class WriterReplication:
     @property
     def is_handing_over(self) -> bool:
         """True from the order to hand over on, unless it fails."""
-        return self._successor is not None
+        return self._hand_over.successor is not None
+
+    @property
+    def lags(self) -> dict[str, Lag]:
+        """How far each connected replica was behind at the last look, by the member's name."""
+        return self._set_watch.lags
+
+    @property
+    def set_changes(self) -> dict[str, int]:
+        """Number of members that have joined and left the set in sync."""
+        return self._set_watch.changes
+
+    def lag_s(self, identity: str) -> float:
+        """Return for how long a replica has been behind the log's end, at most somewhat more than the allowed lag."""
+        return self._set_watch.lag_s(identity)
 
     @property
     def has_enough(self) -> bool:
@@ -230,25 +241,8 @@ class WriterReplication:
             StaleEpochError: it has promised a later epoch, so this writer stops.
         """
         known = self._commits.known
-        if hello.member not in self._settings.members:
-            raise StoreContradictionError(
-                f"{hello.member!r} is not a member of the group, which has {', '.join(self._settings.members)}: set "
-                "TIDEMARK_GROUP_MEMBERS alike on all members",
-                setting="TIDEMARK_GROUP_MEMBERS",
-            )
-        if hello.group and hello.group != known.group:
-            raise StoreContradictionError(
-                f"member {hello.member} belongs to group {hello.group}, and this one to {known.group}: give it an "
-                "empty folder",
-                setting="TIDEMARK_GROUP_MEMBERS",
-            )
-        if hello.segment_size != self._store.segments.size:
-            raise StoreContradictionError(
-                f"CommitLog files of member {hello.member} have {hello.segment_size} bytes, and those of the writer "
-                f"{self._store.segments.size}: give it the writer's commit_log_segment_size_bytes",
-                setting="commit_log_segment_size_bytes",
-            )
-        self._require_single(hello)
+        self._admission.require_same_group(hello, known.group)
+        self._admission.require_single(hello, self.streams)
         if hello.promised_epoch > self.epoch:
             error = StaleEpochError(
                 f"member {hello.member} has promised epoch {hello.promised_epoch}, and this writer has {self.epoch}",
@@ -258,21 +252,6 @@ class WriterReplication:
             self.on_stale(error)
             raise error
         return Welcome(known.group, self.epoch, self._epochs, self._store.segments.log.min_offset)
-
-    def _require_single(self, hello: Hello) -> None:
-        """Raise StoreLockedError if the folder of the member is a copy of another one's, or it is connected twice."""
-        if hello.identity in self.streams:
-            raise StoreLockedError(
-                f"member {hello.member} is connected already: an earlier stream of it ends within {SILENCE_S:g} s, "
-                "unless two processes use its folder"
-            )
-        folder = folder_of(hello.identity)
-        same = next((one for one in (self._identity, *self.streams) if folder_of(one) == folder), None)
-        if same is not None:
-            raise StoreLockedError(
-                f"the folder of member {hello.member} is a copy of that of {name_of(same)}, which is connected: start "
-                "it with an empty folder"
-            )
 
     def open_stream(self, hello: Hello, start: int) -> ReplicaStream:
         """Return the stream that sends a welcomed replica the log from physical offset *start* on.
@@ -293,7 +272,7 @@ class WriterReplication:
             raise ArgumentIllegalError(
                 f"replica {hello.member} asks for {start}, beyond the log's end {self._pieces.end}", argument="start"
             )
-        self._require_single(hello)
+        self._admission.require_single(hello, self.streams)
         stream = ReplicaStream(
             hello,
             start,
@@ -321,68 +300,10 @@ class WriterReplication:
             del self.streams[stream.identity]
             log.info("replica_disconnected", member=stream.member, synced=stream.acknowledged.end)
 
-    # -- the set of members in sync -----------------------------------------------------------------------------------
-
-    async def _look_after_set(self) -> None:
-        while True:
-            await asyncio.sleep(_LOOK_S)
-            self._note_end()
-            self.lags = {
-                stream.member: Lag(max(0, self.end - self.synced_end(identity)), self.lag_s(identity))
-                for identity, stream in self.streams.items()
-            }
-            for stream in [stream for stream in self.streams.values() if stream.silent_s > SILENCE_S]:
-                self.close_stream(stream)  # so that the replica can open another one
-                stream.cancel()
-            try:
-                await self._change_set()
-            except StaleEpochError as error:
-                self.on_stale(error)
-                return
-            except (OSError, StoreError) as error:
-                log.warning("group_state_not_changed", error=str(error))
-
-    def _note_end(self) -> None:
-        now = self._loop.time()
-        self._ends.append(_End(now, self._pieces.end))
-        while len(self._ends) > 1 and self._ends[1].time_s <= now - self._settings.replica_lag_ms / 1000:
-            self._ends.popleft()
-
-    def lag_s(self, identity: str) -> float:
-        """Return for how long a replica has been behind the log's end, at most somewhat more than the allowed lag."""
-        synced, now = self.synced_end(identity), self._loop.time()
-        behind = next((end for end in self._ends if end.offset > synced), None)
-        return 0.0 if behind is None else now - behind.time_s
-
-    async def _change_set(self) -> None:
-        if self._has_appointed:
-            return
-        pending = self._commits.pending or self._wanted_change()
-        if pending is None:
-            return
-        known = self._commits.known
-        taken = await asyncio.to_thread(self._group_store.propose, pending)
-        self._commits.learn(taken)
-        if taken.in_sync != known.in_sync:
-            self.set_changes["joined"] += len(taken.in_sync - known.in_sync)
-            self.set_changes["left"] += len(known.in_sync - taken.in_sync)
-            log.info("in_sync_changed", in_sync=len(taken.in_sync), min_in_sync=taken.min_in_sync, epoch=taken.epoch)
-        self._wake()
-
-    def _wanted_change(self) -> GroupState | None:
-        if not self._is_sync:
-            return None
-        for identity in self._commits.known.in_sync - {self._identity}:
-            if not self._is_near(identity):
-                return self._commits.remove(identity)
-        for identity in filter(self._is_near, self.streams):  # one that is cut has everything that was committed, too
-            joined = self._commits.add(identity, epoch_start=self._epoch_start)
-            if joined is not None:
-                return joined
-        return None
-
-    def _is_near(self, identity: str) -> bool:
-        return identity in self.streams and self.lag_s(identity) <= self._settings.replica_lag_ms / 1000
+    def _drop(self, stream: ReplicaStream) -> None:
+        """Forget a stream whose replica is silent, so that the replica can open another one."""
+        self.close_stream(stream)
+        stream.cancel()
 
     # -- files and hand-over ------------------------------------------------------------------------------------------
 
@@ -407,44 +328,12 @@ class WriterReplication:
 
         Raises:
             ArgumentIllegalError: it is not in sync.
-            DeadlineExceededError: it did not catch up in time; this member remains the writer.
+            DeadlineExceededError: as `HandOver.to`.
         """
         stream = next((one for one in self._waited_for() if one.member == name), None)
         if stream is None or stream.identity not in self._commits.known.in_sync:
             raise ArgumentIllegalError(
                 f"member {name!r} is not in sync, so it cannot become the writer", argument="member"
             )
-        self._successor = self._settings.members.get(name, "")
-        try:
-            await self._until_all_is_committed(stream)
-        except BaseException:
-            self._successor = None
-            raise
-        self._appointing = asyncio.create_task(self._appoint(stream))
-        await asyncio.shield(self._appointing)  # a caller that leaves does not stop it halfway
+        await self._hand_over.to(stream, self._settings.members.get(name, ""), self.in_flight_bytes)
         return self.epoch
-
-    async def _until_all_is_committed(self, stream: ReplicaStream) -> None:
-        deadline = self._loop.time() + _HAND_OVER_S
-        while self.in_flight_bytes() or min(self._commits.committed, stream.acknowledged.end) < self._pieces.end:
-            if self._loop.time() > deadline or stream.is_ended:
-                raise DeadlineExceededError(f"member {stream.member} did not catch up within {_HAND_OVER_S:g} s")
-            await asyncio.sleep(0.005)
-
-    async def _appoint(self, stream: ReplicaStream) -> None:
-        """Give the role away durably: this member does not write after a restart."""
-        known = self._commits.known
-        try:
-            taken = await asyncio.to_thread(self._group_store.propose, replace(known, writer=stream.identity))
-            if taken.writer != stream.identity:
-                raise DeadlineExceededError("the group's state has changed meanwhile: try again")
-        except BaseException:
-            self._successor = None
-            raise
-        self._has_appointed = True
-        self._commits.learn(taken)
-        await self.share_files()
-        stream.hand_over()
-        await self._release_to(stream.identity)
-        log.info("handed_over", member=stream.member, epoch=self.epoch)
-        self._on_handed_over()

@@ -8,7 +8,8 @@ import pytest
 
 from services.writer.replication.group_metrics import GroupMetrics
 from services.writer.replication.leadership import Leadership
-from services.writer.replication.writer_replication import Lag, WriterReplication
+from services.writer.replication.replica_lags import Lag
+from services.writer.replication.writer_replication import WriterReplication
 from tidemark.replication.group_state import GroupState
 from tidemark.replication.known_state import KnownState
 from tidemark.replication.member_files import MemberFiles
