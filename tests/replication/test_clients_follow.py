@@ -132,7 +132,10 @@ def fail_over(members: LinkedMembers, *, by_pause: bool) -> None:
     members.until_in_sync(members.until_writer(), 3)
 
 
-@pytest.mark.parametrize(("wire", "is_async"), [("remoting", False), ("grpc", False), ("remoting", True)])
+@pytest.mark.parametrize(
+    ("wire", "is_async"),
+    [("remoting", False), ("grpc", False), pytest.param("remoting", True, marks=pytest.mark.exhaustive)],
+)
 def test_a_producer_and_a_group_go_on_over_failovers(members: LinkedMembers, wire: Wire, is_async: bool) -> None:
     members.start()
     writer = members.until_writer()
