@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import structlog
 
-from tidemark.errors import DeadlineExceededError
+from tidemark.errors import ArgumentIllegalError, DeadlineExceededError
 from tidemark.replication.group_store import GroupStore
 
 from .replica_stream import ReplicaStream
@@ -54,9 +54,16 @@ class HandOver:
         in_flight_bytes: returns the bytes of accepted and unanswered batches
 
         Raises:
+            ArgumentIllegalError: another hand-over is under way.
             DeadlineExceededError: it did not catch up in time, or the group's state has changed; this member remains
                 the writer.
         """
+        if self.successor is not None:
+            raise ArgumentIllegalError(
+                f"this writer hands over its role to {self.successor} already, so it cannot hand it to "
+                f"{stream.member!r}: wait for that",
+                argument="member",
+            )
         self.successor = address
         try:
             await self._until_all_is_committed(stream, in_flight_bytes)

@@ -327,7 +327,7 @@ class WriterReplication:
         """Make the member *name* the writer, once it has everything; return the epoch that ends.
 
         Raises:
-            ArgumentIllegalError: it is not in sync.
+            ArgumentIllegalError: it is not in sync, or another hand-over is under way.
             DeadlineExceededError: as `HandOver.to`.
         """
         stream = next((one for one in self._waited_for() if one.member == name), None)
