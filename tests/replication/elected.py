@@ -19,10 +19,16 @@ class Elected(Members):
 
     def until_writer(self, *others: str) -> str:
         """Wait until a member other than *others* is the writer."""
-        until(lambda: self.writer(*others), f"a writer other than {others}", found=self.found)
-        name = self.writer(*others)
-        assert name is not None
-        return name
+        return until(lambda: self.writer(*others), f"a writer other than {others}", found=self.found)
+
+    def until_all_in_sync(self) -> str:
+        """Wait until all members are in sync and have everything, and return the writer, whichever it is by then."""
+
+        def writer() -> str | None:
+            name = self.writer()
+            return name if name and self.are_in_sync(name, len(self.ports)) else None
+
+        return until(writer, "all members are in sync", found=self.found)
 
     def acknowledge(self, name: str, body: bytes = b"one more") -> None:
         with self.producer(name) as producer:

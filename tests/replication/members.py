@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import TypeVar
 
 import httpx
 
@@ -23,14 +24,18 @@ LONG_S = 60.0
 SEGMENT_BYTES = 1 << 18
 
 
+T = TypeVar("T")
+
+
 def until(
-    condition: Callable[[], object], what: str, timeout_s: float = LONG_S, *, found: Callable[[], str] | None = None
-) -> None:
-    """Wait until *condition* holds. found: describes the state, for the failure."""
+    condition: Callable[[], T | None], what: str, timeout_s: float = LONG_S, *, found: Callable[[], str] | None = None
+) -> T:
+    """Wait until *condition* holds, and return its value. found: describes the state, for the failure."""
     deadline = time.monotonic() + timeout_s
-    while not condition():
+    while not (value := condition()):
         assert time.monotonic() < deadline, f"{what}: {'' if found is None else found()}"
         time.sleep(0.02)
+    return value
 
 
 class Members:
@@ -240,17 +245,17 @@ class Members:
 
     def until_in_sync(self, writer: str, count: int) -> None:
         """Wait until *count* members are in sync, and have everything."""
+        until(lambda: self.are_in_sync(writer, count), f"{count} members are in sync", found=self.found)
 
-        def is_reached() -> bool:
-            try:
-                status = self.status(writer)
-            except StoreError:
-                return False
-            in_sync = [member for member in status.members if member.is_in_sync]
-            ends = {(member.synced_offset, member.committed_offset) for member in in_sync}
-            return status.writer == writer and len(in_sync) == count and len(ends) == 1
-
-        until(is_reached, f"{count} members are in sync", found=self.found)
+    def are_in_sync(self, writer: str, count: int) -> bool:
+        """Return True if *writer* says that *count* members are in sync, and have everything."""
+        try:
+            status = self.status(writer)
+        except StoreError:
+            return False
+        in_sync = [member for member in status.members if member.is_in_sync]
+        ends = {(member.synced_offset, member.committed_offset) for member in in_sync}
+        return status.writer == writer and len(in_sync) == count and len(ends) == 1
 
     def until_level(self, writer: str, *names: str) -> None:
         """Wait until these members have the writer's log, and know that it is committed."""

@@ -129,7 +129,7 @@ def fail_over(members: LinkedMembers, *, by_pause: bool) -> None:
         members.kill_machine(writer)
         members.until_writer()
         members.start(writer)
-    members.until_in_sync(members.until_writer(), 3)
+    members.until_all_in_sync()
 
 
 @pytest.mark.parametrize(
@@ -138,8 +138,7 @@ def fail_over(members: LinkedMembers, *, by_pause: bool) -> None:
 )
 def test_a_producer_and_a_group_go_on_over_failovers(members: LinkedMembers, wire: Wire, is_async: bool) -> None:
     members.start()
-    writer = members.until_writer()
-    members.until_in_sync(writer, 3)
+    members.until_all_in_sync()
     with (
         Producer(members.writers, timeout_s=TIMEOUT_S, wire=wire) as producer,
         Handling(members.url) as handling,
@@ -170,8 +169,7 @@ def test_a_producer_and_a_group_go_on_over_failovers(members: LinkedMembers, wir
 
 def test_readers_and_calls_use_any_member_that_answers(members: LinkedMembers) -> None:
     members.start()
-    writer = members.until_writer()
-    members.until_in_sync(writer, 3)
+    writer = members.until_all_in_sync()
     with Topics(members.writers) as topics, Query(members.url, timeout_s=5) as query:
         topics.create(TOPIC, queues=1)
         answer = query.post(APPEND, {"messages": [{"body": "1"}]})
@@ -187,8 +185,7 @@ def test_readers_and_calls_use_any_member_that_answers(members: LinkedMembers) -
 def test_a_member_that_is_behind_asks_for_patience(members: LinkedMembers) -> None:
     """After the answer 416 (no such offset) a consumer would read from another offset."""
     members.start()
-    writer = members.until_writer()
-    members.until_in_sync(writer, 3)
+    writer = members.until_all_in_sync()
     other = next(name for name in members.ports if name != writer)
     with Topics(members.writers) as topics:
         topics.create(TOPIC, queues=1)

@@ -28,9 +28,7 @@ def members(make_elected: MakeElected) -> LinkedMembers:
 
 def started(members: LinkedMembers) -> str:
     members.start()
-    writer = members.until_writer()
-    members.until_in_sync(writer, 3)
-    return writer
+    return members.until_all_in_sync()
 
 
 def require_same_logs(members: LinkedMembers, acknowledged: dict[str, tuple[int, int]]) -> None:
@@ -46,7 +44,7 @@ def test_the_first_election_waits_for_all_members(members: LinkedMembers) -> Non
     until(lambda: "first_election_waits" in members.log("a").read_text(), "member a waits")
     assert members.writer() is None
     members.start("c")
-    members.until_in_sync(members.until_writer(), 3)
+    members.until_all_in_sync()
 
 
 def test_the_member_with_the_longest_log_is_elected_first(members: LinkedMembers) -> None:
@@ -69,7 +67,7 @@ def test_a_killed_writer_is_replaced_and_nothing_acknowledged_is_lost(members: L
     successor = members.until_writer()
     members.acknowledge(successor)
     members.start(writer)
-    members.until_in_sync(successor, 3)
+    members.until_all_in_sync()
     members.until_level(*members.ports)
     require_same_logs(members, load.acknowledged)
 
@@ -82,7 +80,7 @@ def test_a_paused_writer_is_replaced_and_stops_when_it_wakes(members: LinkedMemb
         successor = members.until_writer(writer)
         members.acknowledge(successor)
         members.signal(writer, signal.SIGCONT)
-        members.until_in_sync(successor, 3)
+        members.until_all_in_sync()
         load.stop()
     members.until_level(*members.ports)
     require_same_logs(members, load.acknowledged)
@@ -163,7 +161,7 @@ def test_an_etcd_that_was_restored_from_a_copy_is_not_believed(members: LinkedMe
         members.group("a").hand_over(next(name for name in members.ports if name != writer))
         successor = members.until_writer(writer)
         members.acknowledge(successor)
-        members.until_in_sync(successor, 3)
+        members.until_all_in_sync()
         members.kill(*members.ports)
         gateway.call("/v3/kv/put", {"key": key, "value": old})
     members.start()

@@ -31,9 +31,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
 def started(members: Elected) -> str:
     members.start()
-    writer = members.until_writer()
-    members.until_in_sync(writer, 3)
-    return writer
+    return members.until_all_in_sync()
 
 
 def committed(members: Elected, name: str) -> int:
@@ -69,7 +67,7 @@ def test_kf23_a_writer_without_its_replicas_commits_nothing(make_elected: MakeEl
     successor = members.until_writer(writer)
     members.acknowledge(successor)
     members.network.heal()
-    members.until_in_sync(successor, 3)
+    members.until_all_in_sync()
     members.until_level(*members.ports)
 
 
@@ -98,7 +96,7 @@ def test_kf24_a_new_writer_uses_no_queue_offset_twice(make_elected: MakeElected)
     with members.producer(successor) as producer:
         assert producer.send(TOPIC, b"next", key="next").queue_offset == 1
     members.start(writer)
-    members.until_in_sync(successor, 3)
+    members.until_all_in_sync()
     members.until_level(*members.ports)
     members.stop()
     assert stored_keys(members.folder(writer)) == {"open": (0, 0), "next": (0, 1)}
@@ -159,7 +157,7 @@ def test_kf26_a_writer_that_returns_does_not_bring_back_old_offsets(make_elected
     successor = members.until_writer(writer)
     read(4)
     members.start(writer)
-    members.until_in_sync(successor, 3)
+    members.until_all_in_sync()
     until(lambda: offsets() == {9}, "the offset is copied to the writer that has returned")
     members.group(successor).hand_over(writer)
     members.until_writer(successor)

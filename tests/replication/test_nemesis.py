@@ -41,7 +41,7 @@ def members(make_elected: MakeElected) -> LinkedMembers:
 
 def prepare(members: LinkedMembers) -> None:
     members.start()
-    members.until_in_sync(members.until_writer(), 3)
+    members.until_all_in_sync()
     with Topics(members.writers, timeout_s=60) as topics:
         topics.create(SINGLES, queues=QUEUES)
         topics.create(BATCHES, queues=QUEUES)

@@ -27,8 +27,7 @@ BODY_BYTES = 1_000
 def fill(members: LinkedMembers) -> str:
     """Start the members and send 200 messages; return the writer's name."""
     members.start()
-    writer = members.until_writer()
-    members.until_in_sync(writer, 3)
+    writer = members.until_all_in_sync()
     with Topics(members.writers) as topics, members.producer(writer) as producer:
         topics.create(TOPIC, queues=1)
         send(producer, 10)

@@ -52,8 +52,7 @@ def send(members: LinkedMembers, writer: str) -> None:
 def test_old_files_go_on_every_member_and_an_empty_member_needs_none_of_them(make_elected: MakeElected) -> None:
     members = make_elected(with_readers=True, **DELETING)
     members.start()
-    writer = members.until_writer()
-    members.until_in_sync(writer, 3)
+    writer = members.until_all_in_sync()
     send(members, writer)
     for name in members.ports:
         until(lambda name=name: starts(members, name)[0] > 0, f"{name} has deleted files", found=members.found)  # type: ignore[misc]
@@ -80,15 +79,14 @@ def test_files_are_kept_for_a_member_that_is_away(make_elected: MakeElected) -> 
     """The writer keeps them, and so does the replica that may become the writer."""
     members = make_elected(with_readers=True, **DELETING)
     members.start()
-    writer = members.until_writer()
-    members.until_in_sync(writer, 3)
+    writer = members.until_all_in_sync()
     away, other = (name for name in members.ports if name != writer)
     members.kill_machine(away)
     send(members, writer)
     time.sleep(2 * RETENTION_S)
     assert starts(members, writer)[0] == starts(members, other)[0] == 0
     members.start(away)
-    members.until_in_sync(members.until_writer(), 3)
+    members.until_all_in_sync()
     for name in members.ports:
         until(lambda name=name: starts(members, name)[0] > 0, f"{name} has deleted files", found=members.found)  # type: ignore[misc]
 
@@ -97,8 +95,7 @@ def test_a_member_that_is_away_for_too_long_is_not_waited_for(make_elected: Make
     kept = 4 * SEGMENT_BYTES
     members = make_elected(with_readers=True, **DELETING, TIDEMARK_REPLICA_RETAIN_BYTES=str(kept))
     members.start()
-    writer = members.until_writer()
-    members.until_in_sync(writer, 3)
+    writer = members.until_all_in_sync()
     away = next(name for name in members.ports if name != writer)
     members.kill_machine(away)
     send(members, writer)

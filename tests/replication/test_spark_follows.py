@@ -52,7 +52,7 @@ class Stream:
 @pytest.fixture
 def stream(spark: SparkSession, members: LinkedMembers, tmp_path: Path) -> Iterator[Stream]:  # noqa: F811
     members.start()
-    members.until_in_sync(members.until_writer(), 3)
+    members.until_all_in_sync()
     with Producer(members.writers, timeout_s=TIMEOUT_S) as producer:
         producer.send(TOPIC, b"first")
     started = Stream(spark, members.url, tmp_path / "checkpoint")
@@ -102,7 +102,7 @@ def test_a_stream_into_a_group_stores_each_row_once(
     tmp_path: Path,
 ) -> None:
     members.start()
-    members.until_in_sync(members.until_writer(), 3)
+    members.until_all_in_sync()
     rows = spark.readStream.format("rate-micro-batch").options(rowsPerBatch=ROWS, numPartitions=2).load()
     bodies = rows.selectExpr("cast(value as string) as body", "concat('k', value) as key")
     sink = bodies.writeStream.format("tidemark").options(writers=members.writers, url=members.url, topic=TOPIC)
