@@ -24,8 +24,9 @@ from tidemark.replication.member_names import name_of
 
 from ..config import WriterSettings
 from ..group_settings import ReplicationMode
+from .candidacy import Candidacy, NotElectable
 from .leadership import Follower, elected, first_state, min_in_sync, require_complete
-from .other_members import PATIENT_S, SHORT_S, Described, OtherMembers, is_writer, newest_state
+from .other_members import PATIENT_S, SHORT_S, OtherMembers, is_writer
 
 log = structlog.get_logger()
 
@@ -58,8 +59,8 @@ class ElectedLeadership:
         self.group_store = group_store
         self._settings = settings
         self._identity = identity
-        self._known = known
         self._others = others
+        self._candidacy = Candidacy(identity, known, len(others))
         self._on_renewed = on_renewed
         self._ttl_s = settings.lease_ttl_ms / 1000
         self._lag_s = settings.replica_lag_ms / 1000
@@ -120,65 +121,16 @@ class ElectedLeadership:
         seen = await self._look()  # after the answers: etcd then has everything that the members have heard of
         if seen is None or not self._may_take(seen):
             return
-        state = self._electable(seen, answers, follower)
-        if state is None:
+        state = self._candidacy.state_to_replace(seen.state, answers, follower)
+        if isinstance(state, NotElectable):
+            self._log_once(state.reason, **state.facts)
             return
-        if seen.holder is None and (rank := self._rank(state, answers, follower)):
+        if seen.holder is None and (rank := self._candidacy.rank(state, answers, follower)):
             await asyncio.sleep(rank * _RANK_S)
         try:
             await self._elect(state, seen.holder, epoch=state.epoch + 1)
         except _NOT_NOW as error:  # if it was carried out, the next look shows that
             self._log_once("not_elected", error=str(error))
-
-    def _electable(self, seen: Seen, answers: list[Described], follower: Follower) -> GroupState | None:
-        """Return the state that an election of this member is to replace; None if it must not stand now."""
-        newest, newest_epoch = self._newest(answers, follower)
-        if seen.state is None:
-            return self._first(newest, newest_epoch, answers, follower)
-        if newest_epoch > seen.state.epoch or (newest is not None and newest.age > seen.state.age):
-            self._log_once(
-                "group_store_too_old",
-                epoch=seen.state.epoch,
-                known_epoch=newest_epoch,
-                remedy="etcd was restored from a copy: promote a member",
-            )
-            return None
-        if not seen.state.can_elect(self._identity):
-            names = sorted(map(name_of, seen.state.in_sync | seen.state.eligible))
-            self._log_once("not_electable", epoch=seen.state.epoch, electable=names)
-            return None
-        return seen.state
-
-    def _newest(self, answers: list[Described], follower: Follower) -> tuple[GroupState | None, int]:
-        """Return the newest state of the group that a member knows, and the newest epoch, which must not be reused."""
-        newest = newest_state(self._known.read(), answers)
-        promised = [follower.promised, *(answer.promised_epoch for answer in answers)]
-        return newest, max([*promised, 0 if newest is None else newest.epoch])
-
-    def _first(
-        self, newest: GroupState | None, newest_epoch: int, answers: list[Described], follower: Follower
-    ) -> GroupState | None:
-        """Return the state for the first election, which needs all members: no member may hide a longer log."""
-        if len(answers) < len(self._others) or any(map(is_writer, answers)):
-            self._log_once(
-                "first_election_waits", answered=1 + len(answers), members=1 + len(self._others), remedy="or promote"
-            )
-            return None
-        if newest is not None:
-            known = replace(newest, revision=0, epoch=newest_epoch)
-            return known if known.can_elect(self._identity) else None
-        is_longest = all(answer.end_offset <= follower.log_end for answer in answers)
-        return first_state(self._identity) if is_longest else None
-
-    def _rank(self, state: GroupState, answers: list[Described], follower: Follower) -> int:
-        """Return how many other candidates go first: the one that the state names, and then longer logs."""
-
-        def order(identity: str, end: int) -> tuple[bool, int, str]:
-            return identity != state.writer, -end, identity
-
-        ours = order(self._identity, follower.log_end)
-        candidates = [one for one in answers if state.can_elect(one.identity) or not state.epoch]
-        return sum(order(one.identity, one.end_offset) < ours for one in candidates)
 
     async def _elect(self, state: GroupState, holder: str | None, *, epoch: int) -> int | None:
         """Let this member take the lease in *epoch*, after *state*; return its number, None if another was faster."""
@@ -211,7 +163,7 @@ class ElectedLeadership:
         answers = await self._others.ask(PATIENT_S)
         seen = await asyncio.to_thread(self.group_store.look)
         self._require_free(seen)
-        newest, newest_epoch = self._newest(answers, follower)
+        newest, newest_epoch = self._candidacy.newest(answers, follower)
         state = newest or first_state(self._identity)
         require_complete(state, self._identity, unclean=unclean)
         revision = 0 if seen.state is None else seen.state.revision

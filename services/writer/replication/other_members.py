@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, Protocol
 
 from tidemark.errors import StoreError
@@ -88,7 +88,7 @@ def is_writer(described: Described) -> bool:
     return described.role == _WRITER
 
 
-def newest_state(known: GroupState | None, answers: list[Described]) -> GroupState | None:
+def newest_state(known: GroupState | None, answers: Sequence[Described]) -> GroupState | None:
     """Return the newest of the *known* state and those that other members know; None if there is none."""
     states = [known, *(decode_state(answer.state) if answer.state else None for answer in answers)]
     return max((state for state in states if state is not None), key=lambda state: state.age, default=None)
