@@ -423,7 +423,10 @@ class RemotingStream(BatchStream):
         if self._members is not None:
             writer = self._members.find(CONNECT_SLICE_S)
             if not writer.remoting_address:
-                raise WriterUnreachableError(f"{writer.address} offers no remoting frames, unlike the earlier writer")
+                raise WriterUnreachableError(
+                    f"{writer.address} offers no remoting frames, unlike the earlier writer: set "
+                    "TIDEMARK_WRITER_REMOTING_LISTEN there, or use wire='grpc' (TIDEMARK_CLIENT_WIRE)"
+                )
             self.member, self._remoting_address = writer.address, writer.remoting_address
 
     def leave_member(self) -> None:
