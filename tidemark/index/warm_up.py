@@ -12,6 +12,7 @@ from tidemark.format import index_file
 from tidemark.format.check import Checker, Crc, find_next_record, shard_of
 from tidemark.format.queue_groups import encode_groups, number_queues, order_by_queue, sort_by_queue
 from tidemark.format.record import Record, encode_record
+from tidemark.format.unique_keys import hash_unique_keys
 
 
 def warm_up() -> None:
@@ -26,6 +27,7 @@ def warm_up() -> None:
     shard_of(b"warm", 0, 2)
     order_by_queue(number_queues(buffer, requests))
     encode_groups(requests, *sort_by_queue(buffer, requests, without_flags=0))
+    hash_unique_keys(buffer, requests)
     hashes, physical_offsets, store_timestamps = index_file.hash_keys(buffer, requests)
     slots = np.zeros(40, np.uint8)
     slots.flags.writeable = False  # as those of a mapped file

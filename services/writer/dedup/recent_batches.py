@@ -13,11 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidemark.format.dispatch_request import RequestArray, U8Array
+from tidemark.format.unique_keys import Hashes, hash_unique_key, hash_unique_keys
 
 from ..batch.batch import Batch
-
-Hashes = NDArray[np.uint64]
-_PRIME = np.uint64(0x9E3779B97F4A7C15)
 
 
 class Earlier(NamedTuple):
@@ -38,11 +36,12 @@ class TailKeys:
 
     def add(self, buffer: U8Array, rows: RequestArray) -> None:
         """Add the keys of *rows*, which follow the rows added before. Their key positions are indexes in *buffer*."""
-        keyed = rows[rows["unique_key_length"] > 0]
-        if keyed.size == 0 or self._max_bytes == 0:
+        if self._max_bytes == 0:
             return
-        hashes = hash_keys(buffer, keyed["unique_key_at"], keyed["unique_key_length"])
-        self._parts.append((hashes, keyed["physical_offset"].copy()))
+        hashes, physical_offsets = hash_unique_keys(buffer, rows)
+        if hashes.size == 0:
+            return
+        self._parts.append((hashes, physical_offsets))
         oldest = int(rows["physical_offset"][-1]) - self._max_bytes
         while self._parts[0][1][-1] < oldest:
             self._parts.pop(0)
@@ -52,34 +51,18 @@ class TailKeys:
         if self._parts:
             hashes = np.concatenate([part[0] for part in self._parts])
             physical_offsets = np.concatenate([part[1] for part in self._parts])
-            order = np.argsort(hashes, kind="stable")
+            order = np.argsort(hashes)
             self._hashes, self._physical_offsets = hashes[order], physical_offsets[order]
             self._parts = []
 
     def find(self, unique_key: bytes) -> list[int]:
         """Return the physical offsets of records that may have this key, ascending."""
-        data = np.frombuffer(unique_key, np.uint8)
-        (wanted,) = hash_keys(data, np.zeros(1, np.int32), np.full(1, data.size, np.int32))
-        low, high = np.searchsorted(self._hashes, [wanted, wanted + np.uint64(1)])
-        return [int(offset) for offset in self._physical_offsets[low:high]]
+        wanted = np.uint64(hash_unique_key(unique_key))
+        low, high = (np.searchsorted(self._hashes, wanted, side) for side in ("left", "right"))
+        return sorted(map(int, self._physical_offsets[low:high]))
 
     def __len__(self) -> int:
         return self._hashes.size
-
-
-def hash_keys(buffer: U8Array, at: NDArray[np.int32], lengths: NDArray[np.int32]) -> Hashes:
-    """Return a 64-bit hash of each buffer[at:at+length]. Lengths are at least 1."""
-    hashes = np.empty(at.size, np.uint64)
-    for length in np.unique(lengths):
-        which = np.flatnonzero(lengths == length)
-        padded = np.zeros((which.size, -(-int(length) // 8) * 8), np.uint8)
-        padded[:, :length] = buffer[at[which, None].astype(np.int64) + np.arange(length)]
-        value = np.full(which.size, np.uint64(length), np.uint64)
-        for word in padded.view(np.uint64).T:
-            value = (value ^ word) * _PRIME
-            value ^= value >> np.uint64(29)
-        hashes[which] = value
-    return np.minimum(hashes, np.uint64((1 << 64) - 2))
 
 
 class RecentBatches:

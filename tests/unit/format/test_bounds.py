@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.property import strategies
 from tidemark.errors import BatchMalformedError
-from tidemark.format import index_file, wire_batch
+from tidemark.format import index_file, unique_keys, wire_batch
 from tidemark.format.check import Checker, Crc, find_next_record
 from tidemark.format.kernels import properties, text
 
@@ -43,6 +43,7 @@ def walk(data, extra):
                     buffer, base_offset=64, start=start, file_end=file_end
                 )
                 index_file.hash_keys(buffer, result.requests)
+                unique_keys.hash_unique_keys(buffer, result.requests)
             find_next_record(buffer, base_offset=64, file_end=file_end)
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from services.writer.batch.batch import Batch, QueueKey, Wrapper
 from services.writer.batch.record_encoder import u8
-from services.writer.dedup.recent_batches import Earlier, RecentBatches, TailKeys, hash_keys
+from services.writer.dedup.recent_batches import Earlier, RecentBatches, TailKeys
 from tests.builders import properties, row_of_records
 from tidemark.format.check import Checker
 
@@ -50,15 +50,6 @@ def test_tail_keeps_the_last_bytes_of_the_log_only() -> None:
     keys, places = tail(max_bytes=1)
     assert keys.find(b"x" * 33) == [places[5]]
     assert keys.find(b"short") == []
-
-
-def test_similar_keys_have_different_hashes() -> None:
-    """Keys may differ only in length, or in trailing zero bytes."""
-    keys = [b"a", b"a\0", b"a" * 8, b"a" * 9, b"b" * 8, b"a" * 7 + b"b", *(b"%032d" % i for i in range(1000))]
-    data = b"".join(keys)
-    lengths = np.array([len(key) for key in keys], np.int32)
-    at = np.concatenate(([0], np.cumsum(lengths)[:-1])).astype(np.int32)
-    assert len(set(hash_keys(np.frombuffer(data, np.uint8), at, lengths).tolist())) == len(keys)
 
 
 def test_the_window_finds_its_batches_by_topic_and_key() -> None:
