@@ -67,7 +67,7 @@ class FollowServer:
     ) -> None:
         self._url = url
         self._stopping = stopping
-        self._disk = FollowerDisk(store)
+        self._disk = FollowerDisk(store, tail_bytes=settings.idempotence_rebuild_bytes)
         self._follower = Follower(settings, url, store.paths, self._disk)
         self._disk.publish(self._follower.state)
         names = (COMMIT_LOG, TOPICS)

@@ -24,10 +24,14 @@ _OVERLAP_BYTES = 64 << 10
 
 
 class FollowerDisk:
-    """The log, the published offsets and the broker's tables. It replaces the journal of the open *store*."""
+    """The log, the published offsets and the broker's tables. It replaces the journal of the open *store*.
 
-    def __init__(self, store: OpenStore) -> None:
+    tail_bytes: of the log in which record starts are kept, for a writer that opens the store next
+    """
+
+    def __init__(self, store: OpenStore, *, tail_bytes: int) -> None:
         self._store = store
+        self._tail_bytes = tail_bytes
         store.storage.make_folder(store.paths.follow)
         self._published = PublishedOffsets(store.checkpoint, store.flushed)
         store.journal.close()
@@ -108,7 +112,7 @@ class FollowerDisk:
 
     def _queue_offsets(self, end: int) -> Snapshot:
         """Return the next offset of each queue when the log ended at *end*, from the last saved ones and the log."""
-        self._numbered = advance(self._numbered, self._store.segments.log, end)
+        self._numbered = advance(self._numbered, self._store.segments.log, end, tail_bytes=self._tail_bytes)
         return self._numbered
 
     def make_confirm_durable(self) -> None:

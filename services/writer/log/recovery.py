@@ -6,7 +6,7 @@ first bad record is the torn end: all bytes from it are zeroed and synced before
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -50,29 +50,47 @@ class Recovered(NamedTuple):
     record_starts: tuple[int, ...]  # some physical offsets at which a record begins
 
 
-def recover(paths: StorePaths, segments: Segments, *, rebuild_bytes: int) -> Recovered:
-    """Find the log's end, cut the torn tail above it, and rebuild the writer's state in memory."""
+def recover(
+    paths: StorePaths,
+    segments: Segments,
+    *,
+    rebuild_bytes: int,
+    tail_bytes: int | None = None,
+    clean_end: int | None = None,
+) -> Recovered:
+    """Find the log's end, cut the torn tail above it, and rebuild the writer's state in memory.
+
+    rebuild_bytes  of the log's tail are read in any case, to recognise repeated batches
+    tail_bytes     of the log in which record starts are kept, for a later start that rebuilds that much; default:
+                   rebuild_bytes
+    clean_end      the log's end at the last stop, if that was clean
+    """
     log = segments.log
     floor = durable_floor(paths, log)
     limit = journaled_end(paths, log, floor)
     snapshot = load_snapshot(paths.writer / "queue_offsets")
     scan: _Scan | None = None
     offsets, store_timestamp = QueueOffsets(), 0
+
+    def scan_from(start: int, known_starts: Iterable[int] = ()) -> _Scan:
+        starts = RecordStarts(rebuild_bytes if tail_bytes is None else tail_bytes, known_starts)
+        return _Scan(log, offsets, start, floor, limit, TailKeys(rebuild_bytes), starts)
+
     if snapshot is not None and snapshot.position <= log.capacity_end:
         store_timestamp = snapshot.store_timestamp
         tail = max(snapshot.position, floor) - rebuild_bytes
         needed = max(0, min(snapshot.position, tail, limit))
         for start in _starts(log, snapshot, needed):
             offsets = snapshot.offsets.copy()
-            scan = _Scan(log, offsets, start, floor, limit, rebuild_bytes)
-            if scan.begins_with_record:
+            scan = scan_from(start, (one for one in snapshot.record_starts if one < start))
+            if scan.begins_with_record or start in (limit, clean_end):  # no record needs to begin at the log's end
                 break
         assert scan is not None, "the start of a file is always tried"
         if scan.end < snapshot.position:  # its offsets include records that were lost
             scan, offsets, store_timestamp = None, QueueOffsets(), 0
     adopted = scan is None or (snapshot is not None and snapshot.position < log.min_offset)
     if scan is None:
-        scan = _Scan(log, offsets, log.min_offset, floor, limit, rebuild_bytes)
+        scan = scan_from(log.min_offset)
     if adopted or scan.damages:
         for key, end in queue_ends(paths, below=scan.end):
             offsets.raise_to(QueueKey(*key), end)
@@ -91,14 +109,17 @@ def recovered_snapshot(recovered: Recovered) -> Snapshot:
     return Snapshot(recovered.end, recovered.store_timestamp, recovered.offsets, recovered.record_starts)
 
 
-def advance(snapshot: Snapshot, log: MappedFileQueue, end: int) -> Snapshot:
-    """Return the queue offsets when the log ended at *end*, from those of an earlier end and the records between."""
+def advance(snapshot: Snapshot, log: MappedFileQueue, end: int, *, tail_bytes: int) -> Snapshot:
+    """Return the queue offsets when the log ended at *end*, from those of an earlier end and the records between.
+
+    tail_bytes: as for `recover`
+    """
     if end <= snapshot.position:
         return snapshot
-    scan = _Scan(log, snapshot.offsets.copy(), snapshot.position, floor=end, limit=end, rebuild_bytes=0)
+    starts = RecordStarts(tail_bytes, snapshot.record_starts)
+    scan = _Scan(log, snapshot.offsets.copy(), snapshot.position, end, end, TailKeys(0), starts)
     timestamp = max(snapshot.store_timestamp, scan.store_timestamp)
-    starts = tuple(scan.record_starts.all())
-    return Snapshot(end, timestamp, scan.offsets, starts)
+    return Snapshot(end, timestamp, scan.offsets, starts.all())
 
 
 def _starts(log: MappedFileQueue, snapshot: Snapshot, needed: int) -> Iterator[int]:
@@ -114,7 +135,14 @@ class _Scan:
     """One walk to the log's end that collects queue offsets, keys and damages."""
 
     def __init__(
-        self, log: MappedFileQueue, offsets: QueueOffsets, start: int, floor: int, limit: int, rebuild_bytes: int
+        self,
+        log: MappedFileQueue,
+        offsets: QueueOffsets,
+        start: int,
+        floor: int,
+        limit: int,
+        tail_keys: TailKeys,
+        record_starts: RecordStarts,
     ) -> None:
         self._log = log
         self.offsets = offsets
@@ -122,8 +150,8 @@ class _Scan:
         self.end = start
         self.store_timestamp = 0
         self.damages: list[Damage] = []
-        self.tail_keys = TailKeys(rebuild_bytes)
-        self.record_starts = RecordStarts(rebuild_bytes)
+        self.tail_keys = tail_keys
+        self.record_starts = record_starts
         self.begins_with_record = False
         self._last_places: dict[QueueKey, int] = {}  # physical offset of each queue's last record
         self._known_end = start  # end of the last record or damage, at which a blank record may begin
@@ -158,7 +186,8 @@ class _Scan:
         self.store_timestamp = max(self.store_timestamp, int(rows["store_timestamp"].max()))
         self.tail_keys.add(buffer, rows)
         kind = rows["sys_flag"] & TRANSACTION_MASK
-        counted = rows[(kind == 0) | (kind == SysFlag.TRANSACTION_COMMIT)]  # half messages have no queue offset
+        is_counted = (kind == 0) | (kind == SysFlag.TRANSACTION_COMMIT)  # half messages have no queue offset
+        counted = rows if is_counted.all() else rows[is_counted]  # without a copy of all rows
         if counted.size:
             self._raise_offsets(buffer, counted)
 
