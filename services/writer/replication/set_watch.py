@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Mapping
 
 import structlog
@@ -56,15 +57,22 @@ class SetWatch:
         self._end = end
         self._drop = drop
         self._on_changed = on_changed
+        self._woken = asyncio.Event()
+
+    def wake(self) -> None:
+        """Look at once: a replica may join the set, and appends may wait for that."""
+        self._woken.set()
 
     async def run(self, may_change: Callable[[], bool]) -> None:
-        """Look at intervals. may_change: returns False while the set must stay as it is.
+        """Look at intervals, and when woken. may_change: returns False while the set must stay as it is.
 
         Raises:
             StaleEpochError: another epoch has begun, so this writer must stop.
         """
         while True:
-            await asyncio.sleep(_LOOK_S)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._woken.wait(), _LOOK_S)
+            self._woken.clear()
             self._look()
             try:
                 if may_change():
