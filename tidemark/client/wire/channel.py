@@ -42,9 +42,10 @@ _OPTIONS = (
     ("grpc.keepalive_timeout_ms", 10_000),
     ("grpc.initial_reconnect_backoff_ms", 50),
     ("grpc.min_reconnect_backoff_ms", 5_000),  # despite its name: the time limit of one connection attempt
-    ("grpc.max_reconnect_backoff_ms", 1_000),
     ("grpc.use_local_subchannel_pool", 1),  # own connection: producers of one process do not share one
 )
+_OPTIONS_ALONE = (_SERVICE_CONFIG_OPTION, ("grpc.max_reconnect_backoff_ms", 1_000))
+_OPTIONS_OF_MEMBER = (("grpc.max_reconnect_backoff_ms", 100),)  # the coming writer is found soon after its start
 
 
 def default_address() -> str:
@@ -62,7 +63,7 @@ def open_channel(address: str, credentials: Credentials | None = None, *, is_mem
     """
     credentials = credentials or Credentials.from_environment()
     target = credentials.target(require_writer_address(address))
-    options = (*([] if is_member else [_SERVICE_CONFIG_OPTION]), *_OPTIONS, proxy_option())
+    options = (*(_OPTIONS_OF_MEMBER if is_member else _OPTIONS_ALONE), *_OPTIONS, proxy_option())
     if target.is_tls:
         channel = grpc.secure_channel(target.address, credentials_of(credentials), options=options)
     else:
