@@ -9,7 +9,6 @@ import numpy as np
 
 from services.writer.batch.record_encoder import warm_up as writing
 from tidemark.format import index_file
-from tidemark.format.host import IPV4_HOST_SIZE
 from tidemark.format.message_id import UniqueKeys
 from tidemark.format.pack import Column, MessageColumns, pack_batches
 from tidemark.index.warm_up import warm_up as indexing
@@ -31,7 +30,7 @@ def packing() -> None:
 
 LOOPS: dict[str, Callable[[], None]] = {
     "sending tables": packing,
-    "the writer": lambda: writing(bytes(IPV4_HOST_SIZE)),
+    "the writer": writing,
     "the pipeline": indexing,
     "readers": reading,
     "store check": checking,

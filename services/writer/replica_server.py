@@ -14,6 +14,7 @@ from tidemark.replication.member_files import MemberFiles
 from tidemark.tls.reloading import Reloading
 from tidemark.v1 import replication_pb2_grpc
 
+from .batch.record_encoder import warm_up
 from .composition import compose_retention
 from .config import WriterSettings
 from .group import Group
@@ -54,6 +55,7 @@ class ReplicaServer:
         guard: Guard,
         stopping: asyncio.Event,
     ) -> None:
+        warm_up()  # before the bind; the writer's role, in which clients wait, then begins without it
         self._settings = settings
         self._store = store
         self._stopping = stopping

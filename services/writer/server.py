@@ -24,7 +24,6 @@ from .rpc.replication_service import WriterReplicationService
 log = structlog.get_logger()
 
 _SERVICES = (COMMIT_LOG, TOPICS)
-_ANY_HOST = bytes(8)
 
 
 class WriterServer:
@@ -52,7 +51,7 @@ class WriterServer:
         self._services = _SERVICES if group is None else (*_SERVICES, REPLICATION)
         guard = guard or Guard(None, RateLimits(), None)
         self.stopping = stopping or asyncio.Event()
-        warm_up(_ANY_HOST)  # before the bind, after which clients connect and would wait
+        warm_up()  # before the bind, after which clients connect and would wait
         self._grpc = GrpcServer(settings, tls, guard, self._services)
         self.port = self._grpc.port
         self._tracing = open_tracing(settings, "writer")

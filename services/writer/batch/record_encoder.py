@@ -174,7 +174,7 @@ def _inner_base(queue_offset: int, *, after: bytes = b"") -> bytes:
     return first + separator + base + rest
 
 
-def warm_up(store_host: bytes) -> None:
+def warm_up(store_host: bytes = bytes(8)) -> None:
     """Load the compiled loops, so that the first client does not wait for them."""
     wire = wire_batch.add_unique_keys(u8(encode_elements([Element(b"warm")])), 1, b"key")
     facts = wire_batch.scan(wire)
