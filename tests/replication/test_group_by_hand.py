@@ -192,7 +192,9 @@ def test_a_tail_that_was_never_committed_is_cut_when_its_writer_returns(make: Ma
     members.stop()
     assert "uncommitted_tail_cut" in members.log("a").read_text()
     assert members.log_files("a") == members.log_files("b") == members.log_files("c")
-    assert set(stored_keys(members.folder("a"))) == {"committed", "next"}
+    stored = set(stored_keys(members.folder("a")))
+    assert {"committed", "next"} <= stored
+    assert "open-4" not in stored, "perhaps c has received the first ones"
 
 
 def test_a_copy_of_a_members_folder_is_refused_and_a_new_folder_is_filled(make: Make) -> None:

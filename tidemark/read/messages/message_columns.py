@@ -7,7 +7,7 @@ inner batch's elements have their own properties, without TAGS, KEYS and UNIQ_KE
 from __future__ import annotations
 
 import functools
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -57,10 +57,11 @@ SCHEMA = pa.schema(
 REPETITIVE = frozenset({"tag", "born_host", "store_host"})  # columns with few distinct values
 _DICTIONARY = pa.dictionary(pa.int32(), pa.string())
 _KEYS, _PROPERTIES = SCHEMA.field("keys").type, SCHEMA.field("properties").type
-_NO_TEXTS = pa.array([], pa.string())
+_NO_TEXTS = pa.nulls(0, pa.string())
 _NO_ENTRIES = pa.StructArray.from_arrays([_NO_TEXTS, _NO_TEXTS], fields=[_PROPERTIES.key_field, _PROPERTIES.item_field])
 _SPACE = 0x20
 _INT32_SIZE = 4
+_GREATEST_OFFSET = (1 << 31) - 1
 
 
 _AS_THEY_ARE = {
@@ -194,7 +195,7 @@ class _Columns:
         flags = self._numbers.sys_flag
         if not self._columns.compressed:
             return _number_array(flags)
-        return pa.array(flags & ~np.where(self._made_bodies()[1], int(SysFlag.COMPRESSED), 0).astype(np.int32))
+        return _number_array(flags & ~np.where(self._made_bodies()[1], int(SysFlag.COMPRESSED), 0).astype(np.int32))
 
     @property
     def born_host(self) -> pa.Array:
@@ -224,7 +225,7 @@ class _Columns:
 
 
 def _number_array(values: NDArray[np.int32] | NDArray[np.int64]) -> pa.Array:
-    """Return *values* as a column; `pa.array` takes several times as long."""
+    """Return *values* as a column. `pa.array` takes several times as long, and imports pandas if that is installed."""
     kind = pa.int32() if values.itemsize == _INT32_SIZE else pa.int64()
     return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(values)], 0)
 
@@ -251,24 +252,37 @@ def _strings(
     except pa.ArrowInvalid:
         require_thread(len(ends) - 1)
         raw = pa.Array.from_buffers(pa.binary(), len(ends) - 1, buffers, nulls)
-        return pa.array([None if text is None else text.decode("utf-8", "replace") for text in raw.to_pylist()])
+        texts = [b"" if text is None else text.decode("utf-8", "replace").encode() for text in raw.to_pylist()]
+        buffers[1:] = _joined(texts)
+        return pa.Array.from_buffers(pa.string(), len(texts), buffers, nulls)
     return array
+
+
+def _joined(values: Sequence[bytes]) -> list[pa.Buffer]:
+    """Return the offsets and the bytes of an Arrow array of *values*. Raises ArrowCapacityError for 2 GiB."""
+    ends = np.zeros(len(values) + 1, np.int64)
+    np.cumsum([len(value) for value in values], out=ends[1:])
+    if ends[-1] > _GREATEST_OFFSET:
+        raise pa.ArrowCapacityError(f"{ends[-1]:,} bytes are more than an Arrow array can hold: ask for fewer messages")
+    return [pa.py_buffer(ends.astype(np.int32)), pa.py_buffer(b"".join(values))]
 
 
 def _key_lists(keys: pa.Array) -> pa.Array:
     """Split KEYS values into lists (docs/format.md §2); empty lists for messages without keys."""
     present = keys.drop_null()
-    texts, counts = present, 1  # most messages have one key
+    texts: pa.Array = present
+    counts: int | Sequence[int] = 1  # most messages have one key
     if _has_spaces(present):
         if pc.any(pc.match_substring_regex(present, "^ |  | $")).as_py():
             require_thread(len(keys))
-            lists = [[] if text is None else split_keys(text) for text in keys.to_pylist()]
-            return pa.array(lists, pa.list_(pa.string()))
-        pieces = pc.split_pattern(present, " ")
-        texts, counts = pieces.flatten(), pc.list_value_length(pieces).to_numpy()
+            lists = [split_keys(text) for text in present.to_pylist()]
+            texts, counts = _texts([text for one in lists for text in one]), [len(one) for one in lists]
+        else:
+            pieces = pc.split_pattern(present, " ")
+            texts, counts = pieces.flatten(), pc.list_value_length(pieces).to_numpy()
     ends = np.zeros(len(keys) + 1, np.int32)
     ends[1:][keys.is_valid().to_numpy(zero_copy_only=False)] = counts
-    return pa.ListArray.from_arrays(pa.array(np.cumsum(ends, dtype=np.int32)), texts)
+    return pa.ListArray.from_arrays(_number_array(np.cumsum(ends, dtype=np.int32)), texts)
 
 
 def _no_lists(n: int) -> pa.Array:
@@ -286,7 +300,7 @@ def _properties(properties: BytesColumn) -> pa.Array:
     places = find_properties(properties)
     names = _strings(*message.gather(properties.data, places.name_at, places.name_length), None)
     values = _strings(*message.gather(properties.data, places.value_at, places.value_length), None)
-    return pa.MapArray.from_arrays(pa.array(places.row_ends), names, values, pa.map_(pa.string(), pa.string()))
+    return pa.MapArray.from_arrays(_number_array(places.row_ends), names, values, pa.map_(pa.string(), pa.string()))
 
 
 def _no_properties(n: int) -> pa.Array:
@@ -303,8 +317,11 @@ def _hosts(hosts: BytesColumn) -> pa.Array:
         return _repeated(host_text(first.tobytes()).encode(), n)
     encoded = _binary(hosts).dictionary_encode()
     require_thread(len(encoded.dictionary))
-    texts = pa.array([host_text(host) for host in encoded.dictionary.to_pylist()], pa.string())
-    return texts.take(encoded.indices)
+    return _texts([host_text(host) for host in encoded.dictionary.to_pylist()]).take(encoded.indices)
+
+
+def _texts(texts: Sequence[str]) -> pa.Array:
+    return pa.Array.from_buffers(pa.string(), len(texts), [None, *_joined([text.encode() for text in texts])], 0)
 
 
 def _are_equal(hosts: BytesColumn, first: U8Array) -> bool:
@@ -333,4 +350,4 @@ def _decompressed(
         if original is not None:
             bodies[i] = original
             done[i] = True
-    return pa.array(bodies, pa.binary()), done
+    return pa.Array.from_buffers(pa.binary(), len(bodies), [None, *_joined(bodies)], 0), done
