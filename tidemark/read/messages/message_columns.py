@@ -220,7 +220,7 @@ class _Columns:
         if not self._columns.compressed:
             return stored, np.zeros(self._count, np.bool_)
         compressed = (self._numbers.sys_flag & SysFlag.COMPRESSED) != 0
-        require_thread(self._columns.compressed, int(pc.binary_length(stored).to_numpy()[compressed].sum()))
+        require_thread(self._columns.compressed, int(_int32s(pc.binary_length(stored))[compressed].sum()))
         return _decompressed(stored.to_pylist(), self._numbers.sys_flag, compressed, self._room)
 
 
@@ -271,7 +271,7 @@ def _key_lists(keys: pa.Array) -> pa.Array:
     """Split KEYS values into lists (docs/format.md §2); empty lists for messages without keys."""
     present = keys.drop_null()
     texts: pa.Array = present
-    counts: int | Sequence[int] = 1  # most messages have one key
+    counts: int | Sequence[int] | NDArray[np.int32] = 1  # most messages have one key
     if _has_spaces(present):
         if pc.any(pc.match_substring_regex(present, "^ |  | $")).as_py():
             require_thread(len(keys))
@@ -279,10 +279,23 @@ def _key_lists(keys: pa.Array) -> pa.Array:
             texts, counts = _texts([text for one in lists for text in one]), [len(one) for one in lists]
         else:
             pieces = pc.split_pattern(present, " ")
-            texts, counts = pieces.flatten(), pc.list_value_length(pieces).to_numpy()
+            texts, counts = pieces.flatten(), _int32s(pc.list_value_length(pieces))
     ends = np.zeros(len(keys) + 1, np.int32)
-    ends[1:][keys.is_valid().to_numpy(zero_copy_only=False)] = counts
+    ends[1:][_is_valid(keys)] = counts
     return pa.ListArray.from_arrays(_number_array(np.cumsum(ends, dtype=np.int32)), texts)
+
+
+def _int32s(numbers: pa.Array) -> NDArray[np.int32]:
+    """Return *numbers*, which has no nulls. Its `to_numpy` imports pandas if that is installed."""
+    return np.frombuffer(numbers.buffers()[1], np.int32, len(numbers), _INT32_SIZE * numbers.offset)
+
+
+def _is_valid(array: pa.Array) -> NDArray[np.bool_]:
+    bitmap = array.buffers()[0]
+    if bitmap is None:
+        return np.ones(len(array), np.bool_)
+    bits = np.unpackbits(np.frombuffer(bitmap, np.uint8), bitorder="little")
+    return bits[array.offset : array.offset + len(array)].view(np.bool_)
 
 
 def _no_lists(n: int) -> pa.Array:

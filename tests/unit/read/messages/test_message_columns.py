@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import subprocess
+import sys
 import zlib
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -57,6 +60,26 @@ def test_columns_and_rows_have_equal_values(built: BuiltStore) -> None:
     assert (rows[4]["message_id"], rows[0]["message_id"]) == ("last", rows[0]["offset_msg_id"])
     assert (rows[1]["tag"], rows[1]["keys"], rows[2]["keys"]) == ("A", ["k1", "k2"], ["k1", "k2"])
     assert rows[0]["born_host"] == "[::1]:5"
+
+
+def test_columns_need_no_pandas(built: BuiltStore) -> None:
+    """`pa.array` imports it, which takes half a second; the query service never needs it."""
+    sys_flag, body = next(iter(COMPRESSED.values()))
+    built.append("orders", body, {"KEYS": " k1  k2 ", "a": "b"}, sys_flag=sys_flag, born_host=bytes(8))
+    built.append("orders", b"x", properties=b"a\x01\xff\x02TAGS\x01\xfe\x02", born_host=b"\1" * 8)
+    program = (
+        "import sys\n"
+        "from pathlib import Path\n"
+        "import services.indexer.query.server\n"
+        "from tests.unit.read.messages.parts import part_in\n"
+        "from tidemark.read.messages.message_columns import message_batch\n"
+        "from tidemark.read.warm_up import warm_up\n"
+        "warm_up()\n"
+        "assert message_batch(part_in(Path(sys.argv[1]), 'orders')).num_rows == 2\n"
+        "assert 'pandas' not in sys.modules\n"
+    )
+    built.publish()
+    subprocess.run([sys.executable, "-c", program, str(built.root)], check=True, cwd=Path(__file__).parents[4])
 
 
 @pytest.mark.parametrize("name", SCHEMA.names)
