@@ -74,9 +74,7 @@ def _hand_over(members: Mapping[str, LocalStack], writer: str) -> None:
 def _kill(members: Mapping[str, LocalStack], writer: str) -> None:
     """Kill the writer; start it again once there is another one."""
     members[writer].services[WRITER].kill()
-    others = [member for name, member in members.items() if name != writer]
-    while ReplicationGroup(others[0].writer_address, timeout_s=2).status().writer in (None, writer):
-        time.sleep(0.1)
+    until_in_sync({name: member for name, member in members.items() if name != writer})
     time.sleep(_PAUSE_S)
     members[writer].start_service(WRITER)
 
