@@ -1,4 +1,4 @@
-"""Candidacy: whether this member may stand for election, by what it knows of the group."""
+"""Candidacy: whether this member may stand for election, according to the state of the group that it knows."""
 
 from __future__ import annotations
 

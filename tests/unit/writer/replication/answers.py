@@ -1,4 +1,4 @@
-"""What members a, b and c know and say of themselves."""
+"""Members a, b and c of a group: their knowledge of it, and their descriptions of themselves."""
 
 from __future__ import annotations
 
