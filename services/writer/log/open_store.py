@@ -113,13 +113,12 @@ def open_store(settings: WriterSettings, storage: Storage) -> OpenStore:
         load_topics(paths.topics)  # an unreadable file is reported before a term begins
         write_format(paths, storage)
         segments = _open_segments(settings, paths, storage)
-        clean_end = _take_clean_flag(paths, storage)
+        was_clean = _take_clean_flag(paths, storage)
         recovered = recover(
             paths,
             segments,
             rebuild_bytes=_rebuild_bytes(settings, paths, storage),
             tail_bytes=settings.idempotence_rebuild_bytes,
-            clean_end=clean_end,
         )
         sync_files(paths, segments, recovered, storage)
         lower_tombstones(paths, recovered.end, storage)
@@ -140,7 +139,7 @@ def open_store(settings: WriterSettings, storage: Storage) -> OpenStore:
     except BaseException:
         lock.release()
         raise
-    _log_recovery(recovered, term, was_clean=clean_end is not None)
+    _log_recovery(recovered, term, was_clean=was_clean)
     return OpenStore(
         paths, storage, lock, segments, checkpoint, flushed, journal, recovered, term, token, commits_ahead
     )
@@ -226,17 +225,11 @@ def release_store(store: OpenStore) -> None:
     store.lock.release()
 
 
-def _take_clean_flag(paths: StorePaths, storage: Storage) -> int | None:
-    """Remove the flag of a clean stop, and return the log's end in it; None if the last stop was not clean."""
+def _take_clean_flag(paths: StorePaths, storage: Storage) -> bool:
     flag = paths.writer / "clean"
-    try:
-        end = int(flag.read_bytes())
-    except FileNotFoundError:
-        return None
-    except ValueError:  # it is only a hint
-        end = 0
+    was_clean = flag.exists()
     storage.unlink(flag)
-    return end
+    return was_clean
 
 
 def _log_recovery(recovered: Recovered, term: Term, *, was_clean: bool) -> None:

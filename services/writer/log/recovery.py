@@ -50,20 +50,12 @@ class Recovered(NamedTuple):
     record_starts: tuple[int, ...]  # some physical offsets at which a record begins
 
 
-def recover(
-    paths: StorePaths,
-    segments: Segments,
-    *,
-    rebuild_bytes: int,
-    tail_bytes: int | None = None,
-    clean_end: int | None = None,
-) -> Recovered:
+def recover(paths: StorePaths, segments: Segments, *, rebuild_bytes: int, tail_bytes: int | None = None) -> Recovered:
     """Find the log's end, cut the torn tail above it, and rebuild the writer's state in memory.
 
     rebuild_bytes  of the log's tail are read in any case, to recognise repeated batches
     tail_bytes     of the log in which record starts are kept, for a later start that rebuilds that much; default:
                    rebuild_bytes
-    clean_end      the log's end at the last stop, if that was clean
     """
     log = segments.log
     floor = durable_floor(paths, log)
@@ -83,7 +75,7 @@ def recover(
         for start in _starts(log, snapshot, needed):
             offsets = snapshot.offsets.copy()
             scan = scan_from(start, (one for one in snapshot.record_starts if one < start))
-            if scan.begins_with_record or start in (limit, clean_end):  # no record needs to begin at the log's end
+            if scan.begins_with_record:
                 break
         assert scan is not None, "the start of a file is always tried"
         if scan.end < snapshot.position:  # its offsets include records that were lost
@@ -123,9 +115,14 @@ def advance(snapshot: Snapshot, log: MappedFileQueue, end: int, *, tail_bytes: i
 
 
 def _starts(log: MappedFileQueue, snapshot: Snapshot, needed: int) -> Iterator[int]:
-    """Yield where to begin to read everything from *needed* on: a known record start, then the start of its file."""
+    """Yield where to begin to read everything from *needed* on: known record starts, then the start of their file.
+
+    At the snapshot's end, which may be that of the log, no record needs to begin.
+    """
     file_start = max(log.min_offset, log.file_start(needed))
-    known = [start for start in (*snapshot.record_starts, snapshot.position) if file_start < start <= needed]
+    if file_start < snapshot.position <= needed:
+        yield snapshot.position
+    known = [start for start in snapshot.record_starts if file_start < start <= needed]
     if known:
         yield max(known)
     yield file_start

@@ -6,13 +6,11 @@ from typing import Any
 import pytest
 
 from services.writer.batch.batch import QueueKey
-from services.writer.log.batch_journal import BatchJournal
 from services.writer.log.queue_offsets import QueueOffsets, Snapshot, load_snapshot, save_snapshot
 from services.writer.log.record_starts import RecordStarts
 from services.writer.log.recovery import Recovered, lower_tombstones, recover, zero_after
 from services.writer.log.segments import Segments
 from tests.builders import STORE_MS, Placed, blank_bytes, record_bytes, write_log
-from tidemark.index.broker_trust import mark_running
 from tidemark.store.checkpoint import Checkpoint, Field
 from tidemark.store.mapped_file_queue import MappedFileQueue
 from tidemark.store.originals.tombstones import Tombstone, load_tombstones, save_tombstones
@@ -230,31 +228,31 @@ def test_a_file_is_read_from_its_start_if_no_record_is_where_one_was(long_store:
     assert found.offsets.next(QueueKey(TOPIC, 0)) == 1000
 
 
-def test_a_replica_reads_nothing_after_a_clean_stop_and_keeps_the_places_for_a_writer(long_store: Store) -> None:
+def test_a_replica_reads_from_the_last_known_record_on_and_keeps_the_places_for_a_writer(long_store: Store) -> None:
     """The role that it may take next reads the tail."""
-    whole = long_store.recover(REBUILD_BYTES)
-    found = long_store.recover(0, tail_bytes=REBUILD_BYTES, clean_end=whole.end)
-    assert found.scanned_from == found.end == whole.end
-    assert found.offsets.next(QueueKey(TOPIC, 0)) == 1000
     saved = load_snapshot(long_store.paths.writer / "queue_offsets")
     assert saved is not None
+    found = long_store.recover(0, tail_bytes=REBUILD_BYTES)
+    assert found.scanned_from == saved.record_starts[-1]
+    assert found.end == saved.position
+    assert found.offsets.next(QueueKey(TOPIC, 0)) == 1000
     assert found.record_starts == saved.record_starts
 
 
-def test_nothing_is_read_where_the_journal_ends(long_store: Store) -> None:
-    end = long_store.recover().end
-    token = mark_running(long_store.paths, long_store.disk)
-    BatchJournal(long_store.paths.writer / "batches", long_store.disk, token=token, start=end).close()
-    assert long_store.recover(0).scanned_from == end
+def test_a_tail_that_was_lost_before_the_end_is_noticed(long_store: Store) -> None:
+    """As after a clean stop, whose log was then replaced by an older copy."""
+    whole = long_store.recover(REBUILD_BYTES)
+    lost = whole.end - 50_000
+    long_store.overwrite(lost, bytes(whole.end - lost))
+    assert long_store.recover(0, tail_bytes=REBUILD_BYTES).end <= lost
 
 
-def test_records_after_a_clean_end_are_read(long_store: Store) -> None:
-    """Those of a broker that has opened the store meanwhile."""
+def test_records_after_the_saved_end_are_read(long_store: Store) -> None:
     end = long_store.recover().end
     more = record_bytes(queue_offset=1000, physical_offset=end)
     long_store.overwrite(end, more)
-    found = long_store.recover(0, clean_end=end)
-    assert found.end == end + len(more)
+    found = long_store.recover(0)
+    assert (found.scanned_from, found.end) == (end, end + len(more))
     assert found.offsets.next(QueueKey(TOPIC, 0)) == 1001
 
 
