@@ -17,7 +17,7 @@ from tests.replication.nemesis.faults import LinkedMembers
 from tests.replication.nemesis.history import History, findings
 from tests.replication.test_nemesis import heal, prepare
 
-pytestmark = [pytest.mark.integration, pytest.mark.slow]
+pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.exhaustive]
 
 
 def replicas(members: LinkedMembers) -> tuple[str, list[str]]:
