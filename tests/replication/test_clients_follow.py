@@ -134,7 +134,11 @@ def fail_over(members: LinkedMembers, *, by_pause: bool) -> None:
 
 @pytest.mark.parametrize(
     ("wire", "is_async"),
-    [("remoting", False), ("grpc", False), pytest.param("remoting", True, marks=pytest.mark.exhaustive)],
+    [
+        ("remoting", False),
+        pytest.param("grpc", False, marks=pytest.mark.exhaustive),  # quickly in the nemesis
+        pytest.param("remoting", True, marks=pytest.mark.exhaustive),
+    ],
 )
 def test_a_producer_and_a_group_go_on_over_failovers(members: LinkedMembers, wire: Wire, is_async: bool) -> None:
     members.start()
