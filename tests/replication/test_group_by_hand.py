@@ -179,9 +179,8 @@ def test_a_tail_that_was_never_committed_is_cut_when_its_writer_returns(make: Ma
         for number in range(5):
             sent = producer.send(TOPIC, b"open", keys=[f"open-{number}"])
             assert sent.status is SendStatus.FLUSH_SLAVE_TIMEOUT
-    members.kill("a")
-    members.signal("b", signal.SIGCONT)
-    members.signal("c", signal.SIGCONT)
+    members.kill("a", "b", "c")  # a paused replica would read the messages that wait in its connection
+    members.start("b", "c")
     members.promote("c", stopped_writer="a")
     members.until_in_sync("c", 2)
     members.start("a")
@@ -192,9 +191,7 @@ def test_a_tail_that_was_never_committed_is_cut_when_its_writer_returns(make: Ma
     members.stop()
     assert "uncommitted_tail_cut" in members.log("a").read_text()
     assert members.log_files("a") == members.log_files("b") == members.log_files("c")
-    stored = set(stored_keys(members.folder("a")))
-    assert {"committed", "next"} <= stored
-    assert "open-4" not in stored, "perhaps c has received the first ones"
+    assert set(stored_keys(members.folder("a"))) == {"committed", "next"}
 
 
 def test_a_copy_of_a_members_folder_is_refused_and_a_new_folder_is_filled(make: Make) -> None:

@@ -292,7 +292,8 @@ class WriterReplication:
         stream.acknowledge(acknowledged)
         self._copied[stream.member] = acknowledged.end
         self._commits.acknowledged(stream.identity, min(acknowledged.end, self._pieces.end))
-        if acknowledged.end >= self._pieces.end and stream.identity not in self._commits.known.in_sync:
+        has_all = acknowledged.end >= self._pieces.end
+        if self._is_sync and has_all and stream.identity not in self._commits.known.in_sync:
             self._set_watch.wake()
 
     def close_stream(self, stream: ReplicaStream) -> None:

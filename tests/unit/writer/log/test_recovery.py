@@ -8,7 +8,7 @@ import pytest
 from services.writer.batch.batch import QueueKey
 from services.writer.log.queue_offsets import QueueOffsets, Snapshot, load_snapshot, save_snapshot
 from services.writer.log.record_starts import RecordStarts
-from services.writer.log.recovery import Recovered, lower_tombstones, recover, zero_after
+from services.writer.log.recovery import Recovered, advance, lower_tombstones, recover, zero_after
 from services.writer.log.segments import Segments
 from tests.builders import STORE_MS, Placed, blank_bytes, record_bytes, write_log
 from tidemark.store.checkpoint import Checkpoint, Field
@@ -237,6 +237,18 @@ def test_a_replica_reads_from_the_last_known_record_on_and_keeps_the_places_for_
     assert found.end == saved.position
     assert found.offsets.next(QueueKey(TOPIC, 0)) == 1000
     assert found.record_starts == saved.record_starts
+
+
+def test_offsets_of_a_longer_log_keep_the_earlier_record_starts(long_store: Store) -> None:
+    saved = load_snapshot(long_store.paths.writer / "queue_offsets")
+    assert saved is not None
+    more = record_bytes(queue_offset=1000, physical_offset=saved.position)
+    long_store.overwrite(saved.position, more)
+    segments = long_store.open()
+    longer = advance(saved, segments.log, saved.position + len(more), tail_bytes=REBUILD_BYTES)
+    segments.log.close()
+    assert longer.offsets.next(QueueKey(TOPIC, 0)) == 1001
+    assert longer.record_starts[: len(saved.record_starts)] == saved.record_starts
 
 
 def test_a_tail_that_was_lost_before_the_end_is_noticed(long_store: Store) -> None:
