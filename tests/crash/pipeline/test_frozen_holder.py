@@ -59,6 +59,17 @@ def wait_until(condition: Callable[[], bool]) -> None:
         time.sleep(0.002)
 
 
+def prepared_plan(root: Path) -> EpochPlan:
+    """Return a plan with leases for one task at a time, which the store at *root* is ready for."""
+    drained = plan_of(root, chunk_size_bytes=4096, **GOLDEN_SETTINGS[STORE])
+    plan = replace(drained, epoch_ms=3_600_000, lease_ms=1_000, driver_pid=None)
+    assert plan.limit is not None
+    plan.paths.indexer.mkdir(parents=True)
+    prepare(plan, DiskStorage())
+    drop_above(plan, plan.limit, DiskStorage())
+    return plan
+
+
 @pytest.mark.parametrize("seen_bytes", [1, 500_000, 1_500_000])
 def test_a_frozen_task_is_replaced_and_refused_when_it_resumes(
     golden_store: Callable[[str], Path], tmp_path: Path, seen_bytes: int
@@ -67,12 +78,8 @@ def test_a_frozen_task_is_replaced_and_refused_when_it_resumes(
     twin = without_derived(golden_store(STORE), tmp_path / "twin")
     build(plan_of(twin, **GOLDEN_SETTINGS[STORE]))
     root = without_derived(golden_store(STORE), tmp_path / "store")
-    drained = plan_of(root, chunk_size_bytes=4096, **GOLDEN_SETTINGS[STORE])
-    plan = replace(drained, epoch_ms=3_600_000, lease_ms=1_000, driver_pid=None)
+    plan = prepared_plan(root)
     assert plan.limit is not None and plan.limit > 2 * seen_bytes
-    plan.paths.indexer.mkdir(parents=True)
-    prepare(plan, DiskStorage())
-    drop_above(plan, plan.limit, DiskStorage())
     marks = Marks.open_read_only(plan.paths.marks)
     frozen = Task(plan, 0)
     wait_until(lambda: marks.watermark() >= seen_bytes)
@@ -83,10 +90,23 @@ def test_a_frozen_task_is_replaced_and_refused_when_it_resumes(
     wait_until(lambda: marks.watermark() == plan.limit)
     frozen.send(signal.SIGCONT)
     assert frozen.outcome() == "StoreLockedError"
-    assert marks.watermark() == plan.limit
+    wait_until(lambda: marks.watermark() == plan.limit)
     plan.stop_flag.touch()
     assert standby.outcome() == "done"
     assert marks.durable_floor() == plan.limit
     marks.close()
     assert queue_files(root) == queue_files(twin)
     assert index_contents(root) == index_contents(twin)
+
+
+def test_a_mark_that_a_previous_holder_lowers_is_restored(golden_store: Callable[[str], Path], tmp_path: Path) -> None:
+    """A task that is frozen between its check and its store stores an old mark when it wakes up."""
+    plan = prepared_plan(without_derived(golden_store(STORE), tmp_path / "store"))
+    holder = Task(plan, 0)
+    marks = Marks.open_to_write(plan.paths.marks, DiskStorage(), shards=plan.all_shards, term=0)
+    wait_until(lambda: marks.watermark() == plan.limit)
+    marks.publish(0, 1)
+    wait_until(lambda: marks.watermark() == plan.limit)
+    plan.stop_flag.touch()
+    assert holder.outcome() == "done"
+    marks.close()
