@@ -16,6 +16,7 @@ from tidemark.local.local_stack import LocalStack
 from tidemark.testing.server import TidemarkServer
 
 QUEUES = 4
+WITHOUT_SPARK = {"TIDEMARK_PIPELINE": "plain"}  # for tests of the other services: starts sooner, leaves them the CPU
 
 
 class Served(NamedTuple):
@@ -51,7 +52,7 @@ def served(tmp_path: Path) -> Iterator[Served]:
 @pytest.fixture(scope="session")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStack]:
     """Run writer, pipeline and query; each test uses its own topics and groups."""
-    with LocalStack(tmp_path_factory.mktemp("stack") / "data") as stack:
+    with LocalStack(tmp_path_factory.mktemp("stack") / "data", environment=WITHOUT_SPARK) as stack:
         yield stack
 
 

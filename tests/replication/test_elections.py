@@ -117,6 +117,7 @@ def test_no_other_member_is_elected_during_a_hand_over(members: LinkedMembers) -
     members.acknowledge(target)
 
 
+@pytest.mark.exhaustive
 def test_a_member_that_cannot_take_the_role_that_it_is_given_is_replaced(members: LinkedMembers) -> None:
     writer = started(members)
     target = next(name for name in reversed(members.ports) if name != writer)
@@ -137,6 +138,7 @@ def test_a_writer_without_etcd_stops_and_another_life_of_it_goes_on(members: Lin
     members.acknowledge(members.until_writer())
 
 
+@pytest.mark.exhaustive
 def test_a_member_that_lacks_messages_is_not_elected_but_may_be_promoted(members: LinkedMembers) -> None:
     writer = started(members)
     absent, other = (name for name in members.ports if name != writer)
@@ -152,6 +154,7 @@ def test_a_member_that_lacks_messages_is_not_elected_but_may_be_promoted(members
     assert members.until_writer() == absent
 
 
+@pytest.mark.exhaustive
 def test_an_etcd_that_was_restored_from_a_copy_is_not_believed(members: LinkedMembers) -> None:
     """Its epochs were used already, and its members in sync may lack messages by now."""
     writer = started(members)

@@ -120,6 +120,7 @@ def test_of_two_members_the_one_with_the_noted_checksum_is_right(make: Make) -> 
         until(lambda name=name: log_hashes(members, name) == right, f"{name} is repaired", found=members.found)  # type: ignore[misc]
 
 
+@pytest.mark.exhaustive
 def test_damage_that_the_pipeline_finds_is_repaired_at_once(make_elected: MakeElected) -> None:
     members = make_elected(
         with_readers=True,

@@ -14,7 +14,7 @@ from tests.replication.nemesis.faults import LinkedMembers
 from tidemark.client import Message, Query
 from tidemark.client.wire.topic_admin import Topics
 
-pytestmark = [pytest.mark.integration, pytest.mark.slow]
+pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.exhaustive]
 SEGMENT_BYTES = 1 << 16
 RETENTION_S = 3.6
 DELETING = {

@@ -19,7 +19,12 @@ from tests.replication.nemesis.faults import LinkedMembers
 from tests.replication.test_clients_follow import FAILOVERS, TIMEOUT_S, Sending, fail_over
 from tidemark.client import Consumer, Producer, Query, ReceivedMessage
 
-pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(300 + 30 * FAILOVERS)]
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.slow,
+    pytest.mark.exhaustive,
+    pytest.mark.timeout(300 + 30 * FAILOVERS),
+]
 
 ROWS = 50  # in a batch
 

@@ -142,6 +142,7 @@ def test_the_watermark_never_decreases_after_kills_at_some_steps(tmp_path: Path,
     assert killed_lives(tmp_path, order, iter(range(3, 400, 17))) > 8
 
 
+@pytest.mark.exhaustive
 @pytest.mark.crash
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("first_step", range(PARTS))

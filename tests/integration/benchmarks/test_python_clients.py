@@ -31,6 +31,7 @@ def _measure(row: Row, system: System, folder: Path) -> None:
     assert all(figure.value > 0 and system.durability(row.flush) in figure.note for figure in figures)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("row", QUICK, ids=lambda row: row.key)
 def test_the_program_returns_the_figures_of_a_row(row: Row, tmp_path: Path) -> None:
     """Tidemark's own client over remoting frames."""

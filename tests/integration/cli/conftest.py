@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tests.integration.conftest import WITHOUT_SPARK
 from tidemark.client import Query
 from tidemark.local.local_stack import LocalStack, free_port
 
@@ -79,7 +80,7 @@ class Tidemark:
 @pytest.fixture(scope="session")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStack]:
     """Run writer, pipeline and query; each test uses its own topics and groups."""
-    with LocalStack(tmp_path_factory.mktemp("cli") / "store") as running:
+    with LocalStack(tmp_path_factory.mktemp("cli") / "store", environment=WITHOUT_SPARK) as running:
         yield running
 
 

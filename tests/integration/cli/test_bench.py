@@ -13,7 +13,7 @@ from tidemark.cli.terminal.exit_status import ExitStatus
 from tidemark.client import Topics
 from tidemark.local.local_stack import LocalStack
 
-pytestmark = [pytest.mark.integration, pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
 
 def _topics(tidemark: Tidemark) -> list[str]:

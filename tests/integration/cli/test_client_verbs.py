@@ -14,7 +14,7 @@ from tidemark.cli.terminal.exit_status import ExitStatus
 from tidemark.client import Consumer
 from tidemark.local.local_stack import LocalStack
 
-pytestmark = [pytest.mark.integration, pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
 
 def test_a_topic_is_created_shown_and_deleted(tidemark: Tidemark) -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from tests.integration.cli.conftest import COMMAND, Tidemark
 
-pytestmark = [pytest.mark.integration, pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ import pytest
 from tests.integration.cli.conftest import COMMAND, Tidemark
 from tidemark.cli.terminal.exit_status import ExitStatus
 
-pytestmark = [pytest.mark.integration, pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")

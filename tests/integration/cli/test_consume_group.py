@@ -16,7 +16,7 @@ from tidemark.cli.terminal.exit_status import ExitStatus
 from tidemark.client import Producer, Query
 from tidemark.local.local_stack import LocalStack
 
-pytestmark = [pytest.mark.integration, pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
 _LARGE, _LARGE_BYTES = 50, 10_000
 _SIGNALS = [(signal.SIGINT, ExitStatus.INTERRUPTED), (signal.SIGTERM, ExitStatus.TERMINATED)]

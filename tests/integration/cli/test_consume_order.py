@@ -14,7 +14,7 @@ from tidemark.cli.terminal.exit_status import ExitStatus
 from tidemark.client import Producer
 from tidemark.local.local_stack import LocalStack
 
-pytestmark = [pytest.mark.integration, pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
 _COUNT = 60
 

@@ -14,7 +14,7 @@ from tests.integration.cli.conftest import Tidemark
 from tidemark.cli.terminal.exit_status import ExitStatus
 from tidemark.client import Consumer, Message, Producer, ReceivedMessage
 
-pytestmark = [pytest.mark.integration, pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
 COUNT = 3
 

@@ -17,7 +17,7 @@ import pytest
 from tests.integration.cli.conftest import COMMAND, Tidemark
 from tidemark.cli.terminal.exit_status import ExitStatus
 
-pytestmark = [pytest.mark.integration, pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
 _BODY, _CSV = ("--format", "jsonl", "--body-field", "b"), ("--format", "csv")
 _DIGITS = "123456789012345678901234567890"

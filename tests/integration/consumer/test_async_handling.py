@@ -10,7 +10,7 @@ import pytest
 from tidemark.client import AsyncConsumer, Consumer, Producer, ReceivedMessage
 from tidemark.local.local_stack import LocalStack
 
-pytestmark = [pytest.mark.integration, pytest.mark.spark]
+pytestmark = [pytest.mark.integration]
 GENEROUS_S = 60.0
 
 

@@ -9,17 +9,18 @@ from typing import Any
 
 import pytest
 
+from tests.integration.conftest import WITHOUT_SPARK
 from tests.integration.consumer.test_consumer import take
 from tidemark.client import Consumer, Message, Producer, ReceivedMessage
 from tidemark.errors import TopicNotFoundError
 from tidemark.local.local_stack import WRITER, LocalStack
 
-pytestmark = [pytest.mark.integration, pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStack]:
-    with LocalStack(tmp_path_factory.mktemp("handling") / "data") as stack:
+    with LocalStack(tmp_path_factory.mktemp("handling") / "data", environment=WITHOUT_SPARK) as stack:
         yield stack
 
 

@@ -11,9 +11,11 @@ from tidemark.local.local_stack import LocalStack
 
 pytestmark = [pytest.mark.integration, pytest.mark.spark, pytest.mark.slow]
 
+CASES = [pytest.param(one, marks=pytest.mark.exhaustive) if one.name == "flights_on_spark" else one for one in EXAMPLES]
+
 
 @pytest.mark.timeout(TIMEOUT_S + 300)  # and the start of the services
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name)
+@pytest.mark.parametrize("example", CASES, ids=lambda example: example.name)
 def test_the_example_succeeds(example: Example, stack: LocalStack, tmp_path: Path) -> None:
     """Each checks its own result, and leaves no file in its working directory."""
     if example.missing:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import sysconfig
@@ -12,6 +13,8 @@ from typing import NamedTuple
 
 import pytest
 from packaging.requirements import Requirement
+
+from tidemark.store.lock import FolderLock
 
 ROOT = Path(__file__).parents[3]
 _PIP = (sys.executable, "-m", "pip", "--disable-pip-version-check")
@@ -43,9 +46,15 @@ class Installed(NamedTuple):
 
 @pytest.fixture(scope="session")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Build the wheel as it is published."""
-    folder = tmp_path_factory.mktemp("wheel")
-    _call((sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder))
+    """Build the wheel as it is published, once for all test processes."""
+    own = tmp_path_factory.getbasetemp()
+    folder = (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "wheel"
+    folder.mkdir(exist_ok=True)
+    lock = FolderLock(folder / "lock")
+    lock.acquire()
+    if not list(folder.glob("*.whl")):
+        _call((sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder))
+    lock.release()
     (built,) = folder.glob("*.whl")
     return built
 

@@ -88,6 +88,7 @@ def test_the_loops_need_no_numba(extension: Path) -> None:
     _python(WITHOUT_NUMBA, extension)
 
 
+@pytest.mark.exhaustive
 @needs_compiler
 @pytest.mark.timeout(900)
 def test_the_suites_of_the_loops_pass_with_the_extension(extension: Path) -> None:

@@ -158,7 +158,7 @@ def test_a_killed_and_restarted_writer_is_followed_into_its_new_term(stack: Loca
 
 def test_the_first_epochs_are_short(tmp_path: Path) -> None:
     """The configured length does not matter: the JVM should have compiled the code of an epoch's end when it counts."""
-    environment = {**ENVIRONMENT, "TIDEMARK_EPOCH_MS": "3600000", "TIDEMARK_WARM_UP_MS": "60000"}
+    environment = {**ENVIRONMENT, "TIDEMARK_EPOCH_MS": "3600000", "TIDEMARK_WARM_UP_MS": "600000"}
     stack = LocalStack(tmp_path / "store", environment=environment, services=(WRITER, PIPELINE))
     stack.start()
     try:

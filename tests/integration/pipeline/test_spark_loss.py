@@ -92,7 +92,7 @@ def test_messages_are_visible_before_spark_is_up(stack: LocalStack) -> None:
     wait_for_watermark(stack.data, send(stack, 20))
 
 
-@pytest.mark.parametrize("victim_of", [jvm_of, driver_of])
+@pytest.mark.parametrize("victim_of", [jvm_of, pytest.param(driver_of, marks=pytest.mark.exhaustive)])
 def test_the_understudy_builds_until_spark_is_back(stack: LocalStack, victim_of: Callable[[LocalStack], int]) -> None:
     """The service keeps running. Messages are visible before Spark follows again."""
     wait_for_spark(stack)
@@ -105,6 +105,7 @@ def test_the_understudy_builds_until_spark_is_back(stack: LocalStack, victim_of:
     assert stack.services[PIPELINE].stop(30) == 0
 
 
+@pytest.mark.exhaustive
 def test_the_understudy_builds_while_spark_replaces_its_python_processes(stack: LocalStack) -> None:
     wait_for_spark(stack)
     for process in python_processes_of(stack):
@@ -127,6 +128,7 @@ def test_no_process_survives_a_killed_service(stack: LocalStack) -> None:
     wait_for_watermark(stack.data, end)
 
 
+@pytest.mark.exhaustive
 def test_spark_starts_over_any_checkpoint(stack: LocalStack) -> None:
     wait_for_spark(stack)
     stack.services.pop(PIPELINE).kill()

@@ -17,6 +17,7 @@ from tidemark.local.local_stack import LocalStack
 _TIMEOUT_S = 900
 
 
+@pytest.mark.exhaustive
 @pytest.mark.timeout(_TIMEOUT_S)  # a whole program with ten queries, on any machine
 def test_the_page_is_a_program(stack: LocalStack, tmp_path: Path) -> None:
     """It runs in a new process, in an activated environment, next to the store's folder `data`.

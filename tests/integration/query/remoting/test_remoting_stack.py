@@ -16,7 +16,7 @@ from tidemark.remoting.routes import parse_route
 
 from .calls import SUSPEND, commit_fields, heartbeat, hold, members, outcome
 
-pytestmark = [pytest.mark.integration, pytest.mark.spark]
+pytestmark = [pytest.mark.integration]
 
 
 @pytest.fixture
