@@ -22,7 +22,7 @@ from tidemark.errors import StoreError
 
 LONG_S = 60.0
 SEGMENT_BYTES = 1 << 18
-
+_HTTP = httpx.Client(timeout=2)  # httpx.get reads all certificates at each call
 
 T = TypeVar("T")
 
@@ -125,7 +125,7 @@ class Members:
 
     def has_query(self, name: str) -> bool:
         try:
-            return httpx.get(f"http://127.0.0.1:{self.query_ports[name]}/healthz", timeout=2).is_success
+            return _HTTP.get(f"http://127.0.0.1:{self.query_ports[name]}/healthz").is_success
         except httpx.HTTPError:
             return False
 

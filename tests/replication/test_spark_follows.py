@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from tests.integration.spark.conftest import spark  # noqa: F401 - a fixture
 from tests.replication.conftest import MakeElected
@@ -41,8 +43,7 @@ class Stream:
         self.rows: Counter[bytes] = Counter()
         source = session.readStream.format("tidemark")
         frame = source.options(url=url, subscribe=TOPIC, startingOffsets="earliest").load()
-        writer = frame.writeStream.foreachBatch(self._take).option("checkpointLocation", str(checkpoint))
-        self.query = writer.trigger(processingTime="0 seconds").start()
+        self.query = begun(frame.writeStream.foreachBatch(self._take), checkpoint)
 
     def _take(self, frame: DataFrame, _: int) -> None:
         self.rows.update(bytes(row.body) for row in frame.select("body").collect())
@@ -52,6 +53,18 @@ class Stream:
         if (error := self.query.exception()) is not None:
             raise error
         return self.query.isActive
+
+
+def begun(writer: DataStreamWriter, checkpoint: Path) -> StreamingQuery:
+    """Start a query; again if its Python process did not answer within Spark's ten seconds, on a busy machine."""
+    trigger = writer.option("checkpointLocation", str(checkpoint)).trigger(processingTime="0 seconds")
+
+    def query() -> StreamingQuery | None:
+        started = trigger.start()
+        until(lambda: started.lastProgress or started.exception(), "the query has begun")
+        return None if "failed to connect back" in str(started.exception()) else started
+
+    return until(query, "a query begins")
 
 
 @pytest.fixture
@@ -111,7 +124,7 @@ def test_a_stream_into_a_group_stores_each_row_once(
     rows = spark.readStream.format("rate-micro-batch").options(rowsPerBatch=ROWS, numPartitions=2).load()
     bodies = rows.selectExpr("cast(value as string) as body", "concat('k', value) as key")
     sink = bodies.writeStream.format("tidemark").options(writers=members.writers, url=members.url, topic=TOPIC)
-    query = sink.option("checkpointLocation", str(tmp_path / "sink")).trigger(processingTime="0 seconds").start()
+    query = begun(sink, tmp_path / "sink")
     for number in range(FAILOVERS):
         fail_over(members, by_pause=bool(number % 2))
         end = ends(members)
