@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 import time
 
 import pytest
 
+from services.writer.replication.messages import Hello
+from services.writer.rpc.member_channel import open_stream
 from tests.replication.conftest import MakeElected
 from tests.replication.elected import TOPIC
 from tests.replication.members import until
 from tests.replication.nemesis.faults import LinkedMembers
 from tidemark.client import Message, Query
 from tidemark.client.wire.topic_admin import Topics
+from tidemark.tls.credentials import Credentials
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.exhaustive]
 SEGMENT_BYTES = 1 << 16
@@ -89,6 +93,28 @@ def test_files_are_kept_for_a_member_that_is_away(make_elected: MakeElected) -> 
     members.until_all_in_sync()
     for name in members.ports:
         until(lambda name=name: starts(members, name)[0] > 0, f"{name} has deleted files", found=members.found)  # type: ignore[misc]
+
+
+def test_files_are_kept_for_an_empty_member_from_its_first_message_on(make_elected: MakeElected) -> None:
+    """An earlier life of it, with another folder, had everything."""
+    retention_s = 10
+    members = make_elected(with_readers=True, **{**DELETING, "TIDEMARK_RETENTION_HOURS": str(retention_s / 3600)})
+    members.start()
+    writer = members.until_all_in_sync()
+    lost = next(name for name in members.ports if name != writer)
+    send(members, writer)
+    members.kill_machine(lost)
+
+    async def begin() -> None:
+        """Ask for the whole log in the member's name, and acknowledge nothing."""
+        async with open_stream(members.address(writer), Credentials()) as link:
+            await link.send(Hello("", lost, f"{lost}.{'0' * 32}", 0, 0, 0, SEGMENT_BYTES))
+            await link.receive()
+            await link.send(0)
+            await asyncio.sleep(retention_s + 2)
+
+    asyncio.run(begin())
+    assert starts(members, writer)[0] == 0
 
 
 def test_a_member_that_is_away_for_too_long_is_not_waited_for(make_elected: MakeElected) -> None:

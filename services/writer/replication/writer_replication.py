@@ -80,7 +80,7 @@ class WriterReplication:
         self._epochs = member.epochs
         self._pieces = RecentPieces(member.end, most_bytes=settings.replica_buffer_bytes, on_added=self._wake_soon)
         self._files = copied_files(store.paths)
-        self._copied: dict[str, int] = {}  # the last acknowledged end of each member's log
+        self._copied: dict[str, int] = {}  # where the copy of each member that was seen in this epoch continues
         self._changes = 0  # of files, for which callers wait
         self._wake_planned = False
         self._watching: asyncio.Task[None] | None = None
@@ -228,7 +228,7 @@ class WriterReplication:
     def needed(self) -> int:
         """Return the physical offset from which another member may still have to copy the log. Thread-safe.
 
-        A member that has not acknowledged anything in this epoch may need the whole log.
+        A member that was not seen in this epoch, or was just welcomed, may need the whole log.
         """
         return min((self._copied.get(name, 0) for name in self._settings.other_members), default=self.end)
 
@@ -251,6 +251,7 @@ class WriterReplication:
             )
             self.on_stale(error)
             raise error
+        self._copied[hello.member] = 0  # its log may be shorter than before, or a new one
         return Welcome(known.group, self.epoch, self._epochs, self._store.segments.log.min_offset)
 
     def open_stream(self, hello: Hello, start: int) -> ReplicaStream:
@@ -284,6 +285,7 @@ class WriterReplication:
             needed=self.needed,
         )
         self.streams[hello.identity] = stream
+        self._copied[hello.member] = start
         log.info("replica_connected", member=hello.member, start=start, end=self._pieces.end)
         return stream
 
