@@ -7,7 +7,6 @@ import hashlib
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import TypeVar
 import httpx
 
 from tests.fixed_ports import fixed_port
+from tests.replication.service_process import ServiceProcess
 from tidemark.client import Producer
 from tidemark.client.wire.group_admin import GroupMember, GroupStatus, ReplicationGroup
 from tidemark.errors import StoreError
@@ -57,10 +57,10 @@ class Members:
         self.query_ports = {name: fixed_port() for name in names}
         self._remoting_ports = {name: (fixed_port(), fixed_port()) for name in names}
         self.environment = dict(environment or {})
-        self.program = ["-m", "services.writer"]
+        self.program = ["services.writer"]
         self._with_readers = with_readers
-        self._processes: dict[str, subprocess.Popen[bytes]] = {}
-        self._readers: dict[str, list[subprocess.Popen[bytes]]] = {}
+        self._processes: dict[str, ServiceProcess] = {}
+        self._readers: dict[str, list[ServiceProcess]] = {}
 
     @property
     def running(self) -> frozenset[str]:
@@ -133,13 +133,8 @@ class Members:
         """Start members without a wait. more: settings of theirs alone."""
         for name in names or self.ports:
             self.folder(name).mkdir(parents=True, exist_ok=True)
-            with self.log(name).open("ab") as output:
-                self._processes[name] = subprocess.Popen(
-                    [sys.executable, *self.program],
-                    env=self.settings(name, **more),
-                    stdout=output,
-                    stderr=subprocess.STDOUT,
-                )
+            module, *arguments = self.program
+            self._processes[name] = ServiceProcess(module, arguments, self.settings(name, **more), self.log(name))
             if self._with_readers:
                 self.start_readers(name)
 
@@ -148,14 +143,9 @@ class Members:
         if name not in self._readers:
             self._readers[name] = [self._reader(name, module) for module in ("pipeline", "query")]
 
-    def _reader(self, name: str, module: str) -> subprocess.Popen[bytes]:
-        with (self.root / f"{name}.{module}.log").open("ab") as output:
-            return subprocess.Popen(
-                [sys.executable, "-m", f"services.indexer.{module}"],
-                env=self.settings(name),
-                stdout=output,
-                stderr=subprocess.STDOUT,
-            )
+    def _reader(self, name: str, module: str) -> ServiceProcess:
+        log = self.root / f"{name}.{module}.log"
+        return ServiceProcess(f"services.indexer.{module}", (), self.settings(name), log)
 
     def signal_pipeline(self, name: str, number: signal.Signals) -> None:
         self._readers[name][0].send_signal(number)

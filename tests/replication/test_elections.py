@@ -9,7 +9,7 @@ from contextlib import closing
 
 import pytest
 
-from tests.replication.conftest import MakeElected
+from tests.replication.conftest import TTL_MS, MakeElected
 from tests.replication.elected import TOPIC
 from tests.replication.load import Load, require_stored
 from tests.replication.members import until
@@ -170,6 +170,7 @@ def test_an_etcd_that_was_restored_from_a_copy_is_not_believed(members: LinkedMe
     members.start()
     until(lambda: "group_store_too_old" in members.log("a").read_text(), "the members notice it")
     assert members.writer() is None
+    time.sleep(TTL_MS / 1000)  # until the lease of the successor's last life is over
     assert members.promote("a") > first + 1
     members.until_in_sync("a", 3)
 

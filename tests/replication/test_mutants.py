@@ -75,7 +75,7 @@ def test_a_broken_rule_is_found(
     make_elected: MakeElected, mutant: str, fault: Callable[[LinkedMembers], None], expected: str
 ) -> None:
     members = make_elected(TIDEMARK_REPLICA_TIMEOUT_MS="1000")
-    members.program = ["-m", "tests.replication.nemesis.mutants", mutant]
+    members.program = ["tests.replication.nemesis.mutants", mutant]
     prepare(members)
     history = History()
     with clients(members.writers, {}, history):
