@@ -21,7 +21,7 @@ from tidemark.store.marks import Marks
 from tidemark.store.storage import DiskStorage
 
 STORE = "mixed/store"
-CONTEXT = multiprocessing.get_context("fork")
+CONTEXT = multiprocessing.get_context("spawn")  # a fork of a process with Spark and gRPC may crash
 TIMEOUT_S = 60
 
 
