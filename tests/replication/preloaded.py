@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import services.indexer.pipeline.__main__
-import services.indexer.query.__main__
-import services.writer.door
+from services.indexer.pipeline import follow
+from services.indexer.query import server
+from services.writer import door
 from services.writer.batch.record_encoder import warm_up as writing
 from tidemark.index.warm_up import warm_up as indexing
 from tidemark.read.warm_up import warm_up as reading
 
-SERVICES = (services.indexer.pipeline.__main__, services.indexer.query.__main__, services.writer.door)
+SERVICES = (door, follow, server)
 
 for warm_up in (writing, indexing, reading):
     warm_up()

@@ -1,4 +1,4 @@
-"""Services as forks of one process that has imported them: a member starts with a fifth of the processor time.
+"""Services as forks of one process that has imported them: a member starts with less processor time.
 
 A fork runs a service's entry point with its own environment, output and signals. `tests/integration` starts services
 as users do.

@@ -52,9 +52,11 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder.mkdir(exist_ok=True)
     lock = FolderLock(folder / "lock")
     lock.acquire()
-    if not list(folder.glob("*.whl")):
-        _call((sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder))
-    lock.release()
+    try:
+        if not list(folder.glob("*.whl")):
+            _call((sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder))
+    finally:
+        lock.release()
     (built,) = folder.glob("*.whl")
     return built
 
