@@ -70,7 +70,7 @@ class Member:
 
     def begin_at(self, offset: int) -> None:
         """Begin this empty log at *offset*: the writer it follows has no earlier bytes. They were all committed."""
-        assert not self.end, self.end
+        assert self.end <= offset, self.end
         self.end = self.synced = self.confirm = offset
         self.epochs = cut_epochs(self._epochs_to_come, offset)
 

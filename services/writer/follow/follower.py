@@ -113,8 +113,9 @@ class Follower:
 
     async def _begin(self, bounds: LogBounds) -> None:
         """Check that our log is a beginning of the broker's; begin an empty one where the broker's begins."""
-        end = await self._thread.run(lambda: self._disk.end)  # after the last write of the connection before
-        if end == 0 and bounds.begin > 0:
+        # after the last write of the connection before
+        end, is_empty = await self._thread.run(lambda: (self._disk.end, self._disk.is_empty))
+        if is_empty and end < bounds.begin:
             await self._thread.run(self._disk.begin_at, bounds.begin)
         elif end < bounds.begin:
             raise OffsetTooSmallError(

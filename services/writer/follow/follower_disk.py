@@ -46,6 +46,11 @@ class FollowerDisk:
         return self._log.end
 
     @property
+    def is_empty(self) -> bool:
+        """True if the log has no bytes."""
+        return self._log.is_empty
+
+    @property
     def synced(self) -> int:
         """Physical offset below which the log survives a power cut."""
         return self._log.synced

@@ -82,7 +82,7 @@ class ReplicaDisk:
             self._forget_snapshot()
         self._log.cut(point)
         self._config_number, self._snapshot = 0, None
-        if not point and welcome.min_offset:
+        if self._log.is_empty and point < welcome.min_offset:
             self._begin_at(welcome.min_offset)
         return self.member.end
 

@@ -113,9 +113,15 @@ class ReplicaLog:
             raise FlushFailedError(f"the log cannot be cut at {point}: {error}", physical_offset=point) from error
         self.end = self.synced = point
 
+    @property
+    def is_empty(self) -> bool:
+        """True if the log has no bytes: it is new, or begins where it ends."""
+        starts = self._segments.log.starts
+        return not starts or starts[0] == self.end
+
     def begin_at(self, offset: int) -> None:
         """Begin this empty log at *offset*, the start of a file. Raises OSError."""
-        assert not self.end, self.end
+        assert self.is_empty, self.end
         for start in list(self._segments.log.starts):
             self._segments.log.delete_file(start)
         self._journal.close()

@@ -75,6 +75,19 @@ def test_a_cut_forgets_saved_queue_offsets(tail: Tail, opened: OpenedReplica) ->
     assert opened.member.end == one.end
 
 
+@pytest.mark.parametrize("restarts", [False, True])
+def test_an_empty_log_begins_where_the_writers_does(opened: OpenedReplica, tmp_path: Path, restarts: bool) -> None:
+    """The writer's retention may delete more files before the first byte is copied."""
+    one, other = (number * opened.store.segments.size for number in (1, 3))
+    assert opened.replica.follow(FIRST._replace(min_offset=one), other) == one
+    if restarts:
+        opened.close()
+        opened = OpenedReplica(tmp_path / "replica")
+    assert opened.replica.follow(FIRST._replace(min_offset=other), other) == other
+    assert (opened.member.end, opened.member.confirm) == (other, other)
+    opened.close()
+
+
 def test_committed_bytes_are_not_cut(tail: Tail, opened: OpenedReplica) -> None:
     (one,) = pieces_of(tail, written(tail, 100))
     opened.replica.follow(FIRST, 0)
