@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from services.writer.replication.messages import Hello
+from services.writer.replication.messages import Acknowledged, Hello
 from services.writer.rpc.member_channel import open_stream
 from tests.replication.conftest import MakeElected
 from tests.replication.elected import TOPIC
@@ -96,7 +96,7 @@ def test_files_are_kept_for_a_member_that_is_away(make_elected: MakeElected) -> 
 
 
 def test_files_are_kept_for_an_empty_member_from_its_first_message_on(make_elected: MakeElected) -> None:
-    """An earlier life of it, with another folder, had everything."""
+    """An earlier life of it, with another folder, had everything, and a stream of that life has not ended yet."""
     retention_s = 10
     members = make_elected(with_readers=True, **{**DELETING, "TIDEMARK_RETENTION_HOURS": str(retention_s / 3600)})
     members.start()
@@ -104,16 +104,28 @@ def test_files_are_kept_for_an_empty_member_from_its_first_message_on(make_elect
     lost = next(name for name in members.ports if name != writer)
     send(members, writer)
     members.kill_machine(lost)
+    described = members.described(writer)
+    assert described is not None
+    end = described.end_offset
+    assert end
 
-    async def begin() -> None:
-        """Ask for the whole log in the member's name, and acknowledge nothing."""
+    async def follow(life: int, start: int, acknowledged: int | None) -> None:
+        """Ask for the log in the member's name, and acknowledge *acknowledged* for longer than files are kept."""
         async with open_stream(members.address(writer), Credentials()) as link:
-            await link.send(Hello("", lost, f"{lost}.{'0' * 32}", 0, 0, 0, SEGMENT_BYTES))
+            await link.send(Hello("", lost, f"{lost}.{life:032x}", 0, start, 0, SEGMENT_BYTES))
             await link.receive()
-            await link.send(0)
-            await asyncio.sleep(retention_s + 2)
+            await link.send(start)
+            for _ in range(4 * (retention_s + 2)):
+                if acknowledged is not None:
+                    await link.send(Acknowledged(acknowledged, 0, 1 << 30))
+                await asyncio.sleep(0.25)
 
-    asyncio.run(begin())
+    async def both() -> None:
+        former = asyncio.create_task(follow(1, end, end))
+        await asyncio.sleep(0.5)
+        await asyncio.gather(former, follow(2, 0, None))
+
+    asyncio.run(both())
     assert starts(members, writer)[0] == 0
 
 

@@ -43,6 +43,7 @@ class ReplicaStream:
     ) -> None:
         self.member, self.identity = hello.member, hello.identity
         self.acknowledged = Acknowledged(0, 0, 0)
+        self._start = start
         self.awake = asyncio.Event()
         self.is_ended = False
         self.cancel: Callable[[], object] = lambda: None  # ends the call that sends the messages, even if it is stuck
@@ -63,6 +64,11 @@ class ReplicaStream:
     def silent_s(self) -> float:
         """Seconds since the last message of the replica."""
         return asyncio.get_running_loop().time() - self._heard_at
+
+    @property
+    def copied(self) -> int:
+        """Physical offset below which the replica has no need of the log."""
+        return max(self._start, self.acknowledged.end)
 
     def acknowledge(self, acknowledged: Acknowledged) -> None:
         """Note a message of the replica."""

@@ -80,7 +80,9 @@ class WriterReplication:
         self._epochs = member.epochs
         self._pieces = RecentPieces(member.end, most_bytes=settings.replica_buffer_bytes, on_added=self._wake_soon)
         self._files = copied_files(store.paths)
-        self._copied: dict[str, int] = {}  # where the copy of each member that was seen in this epoch continues
+        # The newest stream of each member that was seen in this epoch; None: it was welcomed since. An earlier one may
+        # still deliver an acknowledgement, of a folder that is gone.
+        self._newest: dict[str, ReplicaStream | None] = {}
         self._changes = 0  # of files, for which callers wait
         self._wake_planned = False
         self._watching: asyncio.Task[None] | None = None
@@ -230,7 +232,8 @@ class WriterReplication:
 
         A member that was not seen in this epoch, or was just welcomed, may need the whole log.
         """
-        return min((self._copied.get(name, 0) for name in self._settings.other_members), default=self.end)
+        newest = (self._newest.get(name) for name in self._settings.other_members)
+        return min((0 if stream is None else stream.copied for stream in newest), default=self.end)
 
     def welcome(self, hello: Hello) -> Welcome:
         """Return the answer to a replica.
@@ -251,7 +254,7 @@ class WriterReplication:
             )
             self.on_stale(error)
             raise error
-        self._copied[hello.member] = 0  # its log may be shorter than before, or a new one
+        self._newest[hello.member] = None  # its log may be shorter than before, or a new one
         return Welcome(known.group, self.epoch, self._epochs, self._store.segments.log.min_offset)
 
     def open_stream(self, hello: Hello, start: int) -> ReplicaStream:
@@ -285,14 +288,13 @@ class WriterReplication:
             needed=self.needed,
         )
         self.streams[hello.identity] = stream
-        self._copied[hello.member] = start
+        self._newest[hello.member] = stream
         log.info("replica_connected", member=hello.member, start=start, end=self._pieces.end)
         return stream
 
     def acknowledge(self, stream: ReplicaStream, acknowledged: Acknowledged) -> None:
         """Note a message of a replica."""
         stream.acknowledge(acknowledged)
-        self._copied[stream.member] = acknowledged.end
         self._commits.acknowledged(stream.identity, min(acknowledged.end, self._pieces.end))
         has_all = acknowledged.end >= self._pieces.end
         if self._is_sync and has_all and stream.identity not in self._commits.known.in_sync:
