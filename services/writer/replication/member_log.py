@@ -18,6 +18,8 @@ from tidemark.store.mapped_file_queue import MappedFileQueue
 class MemberLog:
     """A view of the log's files with a thread of its own. committed: returns the committed end.
 
+    No file stays open after a call, because retention may delete it.
+
     All methods raise OffsetTooSmallError or OffsetOutOfRangeError for a range that is not committed here.
     """
 
@@ -95,9 +97,14 @@ class MemberLog:
             raise OffsetOutOfRangeError(f"[{begin}, {end}) is not below the committed end {self.committed}", **bounds)
 
     async def _in_thread(self, call: Callable[..., Any], *arguments: Any) -> Any:
-        return await asyncio.get_running_loop().run_in_executor(self._thread, call, *arguments)
+        return await asyncio.get_running_loop().run_in_executor(self._thread, self._call, call, *arguments)
+
+    def _call(self, call: Callable[..., Any], *arguments: Any) -> Any:
+        try:
+            return call(*arguments)
+        finally:
+            self._log.close()
 
     def close(self) -> None:
-        """Stop the thread and close the files."""
+        """Stop the thread."""
         self._thread.shutdown(wait=True)
-        self._log.close()

@@ -19,7 +19,7 @@ class StoredPieces:
     """Reads pieces of *log*, a view of its own. One thread at a time uses it.
 
     A piece's records count as one batch, because all of them are committed. They are checked, so that damage on the
-    writer's disk does not spread.
+    writer's disk does not spread. No file stays open after a read, because retention may delete it.
     """
 
     def __init__(self, log: MappedFileQueue) -> None:
@@ -34,6 +34,12 @@ class StoredPieces:
         Raises:
             CorruptMessageError: the record at *start* is damaged or missing.
         """
+        try:
+            return self._read(start, end, most_bytes)
+        finally:
+            self._log.close()
+
+    def _read(self, start: int, end: int, most_bytes: int) -> Piece:
         if not self._log.covers(start):
             self._log.refresh()
         file_end = self._log.file_start(start) + self._log.file_size

@@ -14,6 +14,7 @@ import pytest
 from services.writer.log.queue_offsets import load_snapshot
 from tests.builders import wire_batch, write_log
 from tests.marked import mark_durable
+from tests.open_files import open_files
 from tidemark.errors import DiskFullError, FlushFailedError
 from tidemark.store.storage import DiskStorage
 from tidemark.v1 import commit_log_pb2 as pb
@@ -251,13 +252,7 @@ def test_the_log_reader_releases_a_deleted_file(writer: RunningWriter) -> None:
     list(writer.log.ReadLog(pb.ReadLogRequest(physical_offset=0), timeout=20))
 
     def held() -> list[str]:
-        held = []
-        for number in os.listdir("/proc/self/fd"):
-            try:
-                held.append(os.readlink(f"/proc/self/fd/{number}"))
-            except FileNotFoundError:
-                continue
-        return [path for path in held if path.startswith(str(writer.root)) and path.endswith("(deleted)")]
+        return [path for path in open_files(writer.root) if path.endswith("(deleted)")]
 
     mark_durable(writer.root, end)
     wait_until(lambda: min_offset(writer) == end - end % SIZE)

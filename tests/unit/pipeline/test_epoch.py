@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from dataclasses import replace
@@ -17,6 +16,7 @@ from services.indexer.pipeline.plan import EpochPlan, make_plan
 from services.indexer.pipeline.shards import index_shard
 from services.indexer.pipeline.shards.shard_builder import ShardBuilder
 from tests.builders import properties, write_log
+from tests.open_files import open_files
 from tests.pipeline_runs import build, index_contents, plan_of, queue_files, until
 from tidemark.errors import StoreContradictionError
 from tidemark.format.index_file import decode_header, entry_at
@@ -25,12 +25,6 @@ from tidemark.index.log_walk import LogPart
 from tidemark.index.rebuild_request import request_queues
 from tidemark.store.marks import Marks
 from tidemark.store.storage import DiskStorage
-
-
-def open_files(root: Path) -> list[str]:
-    """Return the files of the store that this process has open."""
-    links = [os.path.join("/proc/self/fd", name) for name in os.listdir("/proc/self/fd")]
-    return sorted(os.readlink(link) for link in links if os.path.exists(link) and str(root) in os.readlink(link))
 
 
 def test_an_epoch_leaves_no_file_open(tmp_path: Path) -> None:

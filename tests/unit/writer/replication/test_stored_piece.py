@@ -6,6 +6,7 @@ import pytest
 
 from services.writer.replication.piece import Piece
 from services.writer.replication.stored_piece import StoredPieces
+from tests.open_files import open_files
 from tests.unit.writer.log.log_tails import FILE_SIZE, Tail
 from tests.unit.writer.replication.replicas import Replica, written
 from tests.unit.writer.replication.test_replica_log import bytes_of
@@ -51,6 +52,15 @@ def test_a_file_that_came_later_is_found(tail: Tail) -> None:
     pieces = stored(tail)
     written(tail, 40_000)
     assert pieces.piece(FILE_SIZE, tail.tail.position, most_bytes=1 << 20).end == tail.tail.position
+
+
+def test_no_file_stays_open(tail: Tail) -> None:
+    """A stream lives for weeks, and would keep the disk space of all deleted files that it has sent."""
+    written(tail, 9_000, 9_000)
+    before = open_files(Path(tail.log.folder))
+    pieces = stored(tail)
+    assert pieces.piece(0, tail.tail.position, most_bytes=1 << 20).data
+    assert open_files(Path(tail.log.folder)) == before
 
 
 @pytest.mark.parametrize("at", [4, 30, 200])
