@@ -9,7 +9,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 from tidemark.errors import StoreError
@@ -18,8 +17,7 @@ from tidemark.store.mapped_file_queue import MappedFileQueue
 
 from ..batch.batch import Batch
 from .batch_journal import BatchJournal
-
-_LITTLE_BYTES = 64 << 10
+from .log_sync import LogSync
 
 
 class WrittenGroup(NamedTuple):
@@ -56,7 +54,7 @@ class Flusher:
     ) -> None:
         self.flushed_offset = flushed_offset
         self.groups = GroupCommits()
-        self._log = log
+        self._log_sync = LogSync(log)
         self._journal = journal
         self._on_flushed = on_flushed
         self._on_failure = on_failure
@@ -65,7 +63,6 @@ class Flusher:
         self._lock = threading.Lock()
         self._changed = threading.Condition(self._lock)
         self._closing = threading.Event()
-        self._beside = ThreadPoolExecutor(1, "journal-flusher")
         self._thread = threading.Thread(target=self._run, name="flusher", daemon=True)
 
     def start(self) -> None:
@@ -84,7 +81,7 @@ class Flusher:
             self._closing.set()
             self._changed.notify()
         self._thread.join()
-        self._beside.shutdown()
+        self._log_sync.close()
 
     def _run(self) -> None:
         try:
@@ -101,29 +98,10 @@ class Flusher:
     def _sync_group(self, written: WrittenGroup) -> None:
         size = written.end - self.flushed_offset
         began = time.perf_counter()
-        self._sync(written.files, size=size)
+        self._log_sync.sync(self._journal, written.files, size=size)
         self.groups.seconds.observe(time.perf_counter() - began)
         self.groups.batches.observe(written.appends)
         self.groups.bytes.observe(size)
-
-    def _sync(self, files: list[int], *, size: int) -> None:
-        """Sync the log and its journal, concurrently if *size* is large. After a power cut only bytes in both count.
-
-        For a small size, to wake another thread takes as long as the sync that it would do.
-        """
-        if size <= _LITTLE_BYTES:
-            self._journal.flush()
-            self._sync_log(files)
-            return
-        told = self._beside.submit(self._journal.flush)
-        try:
-            self._sync_log(files)
-        finally:
-            told.result()
-
-    def _sync_log(self, files: list[int]) -> None:
-        for start in files:
-            self._log.flush(start)
 
     def _take(self) -> WrittenGroup | None:
         """Return all accepted groups, merged into one; None after `close`."""

@@ -11,6 +11,7 @@ from tidemark.format.record import encode_blank
 from tidemark.store.batch_journal import BatchRange
 
 from ..log.batch_journal import BatchJournal, stretch_of
+from ..log.log_sync import LogSync
 from ..log.segments import Segments, as_unavailable
 from .piece import Piece
 
@@ -27,6 +28,7 @@ class ReplicaLog:
         self._segments = segments
         self._begin_journal = begin_journal
         self._journal = begin_journal(end)
+        self._log_sync = LogSync(segments.log)
         self._failure: FlushFailedError | None = None
         self._dirty: set[int] = set()  # starts of the files with bytes that are not synced
 
@@ -86,9 +88,7 @@ class ReplicaLog:
             raise self._failure
         if self.end > self.synced:
             try:
-                self._journal.flush()
-                for start in sorted(self._dirty):
-                    self._segments.log.flush(start)
+                self._log_sync.sync(self._journal, sorted(self._dirty), size=self.end - self.synced)
             except FlushFailedError as error:
                 self._failure = error
                 raise
@@ -129,5 +129,6 @@ class ReplicaLog:
         self.end = self.synced = offset
 
     def close(self) -> None:
-        """Close the journal."""
+        """Close the journal, and end the thread of the syncs."""
+        self._log_sync.close()
         self._journal.close()

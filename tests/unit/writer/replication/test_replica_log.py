@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import pytest
 
+from services.writer.log.batch_journal import BatchJournal
 from services.writer.replication.piece import Piece
 from tests.unit.writer.log.log_tails import FILE_SIZE, Tail
 from tests.unit.writer.replication.replicas import Replica, joined, pieces_of, written
@@ -130,18 +131,20 @@ def test_a_failed_write_that_cannot_be_undone_stops_the_log(tail: Tail, replica:
         replica.log.append(piece)
 
 
+@pytest.mark.parametrize("sizes", [[300], [30_000] * 3], ids=["in turn", "concurrently"])
+@pytest.mark.parametrize("failing", ["log", "journal"])
 def test_after_a_failed_sync_no_other_sync_succeeds(
-    tail: Tail, replica: Replica, monkeypatch: pytest.MonkeyPatch
+    tail: Tail, replica: Replica, monkeypatch: pytest.MonkeyPatch, failing: str, sizes: list[int]
 ) -> None:
     """The kernel marks the lost pages as clean, so that a second fdatasync would report nothing."""
-    (piece,) = pieces_of(tail, written(tail, 300))
-    replica.log.append(piece)
+    for piece in pieces_of(tail, written(tail, *sizes)):
+        replica.log.append(piece)
 
-    def fail(start: int) -> None:
+    def fail(*_: object) -> None:
         raise FlushFailedError("fdatasync failed: injected")
 
-    with monkeypatch.context() as failing:
-        failing.setattr(replica.files, "flush", fail)
+    with monkeypatch.context() as patched:
+        patched.setattr(replica.files if failing == "log" else BatchJournal, "flush", fail)
         with pytest.raises(FlushFailedError):
             replica.log.sync()
     with pytest.raises(FlushFailedError):
