@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import shutil
 import time
 
 import pytest
+from typer.testing import CliRunner
 
 from services.writer.replication.messages import Acknowledged, Hello
 from services.writer.rpc.member_channel import open_stream
@@ -14,6 +16,8 @@ from tests.replication.conftest import MakeElected
 from tests.replication.elected import TOPIC
 from tests.replication.members import until
 from tests.replication.nemesis.faults import LinkedMembers
+from tidemark.cli.main import app
+from tidemark.cli.terminal.exit_status import ExitStatus
 from tidemark.client import Message, Query
 from tidemark.client.wire.topic_admin import Topics
 from tidemark.tls.credentials import Credentials
@@ -135,6 +139,9 @@ def test_a_member_that_is_away_for_too_long_is_not_waited_for(make_elected: Make
     members.start()
     writer = members.until_all_in_sync()
     away = next(name for name in members.ports if name != writer)
+    with members.producer(writer) as producer:
+        producer.send("first", b"all members have it")
+    members.until_level(*members.ports)
     members.kill_machine(away)
     send(members, writer)
     for name in members.ports.keys() - {away}:
@@ -142,3 +149,17 @@ def test_a_member_that_is_away_for_too_long_is_not_waited_for(make_elected: Make
         time.sleep(RETENTION_S)
         files = starts(members, name)
         assert files[-1] - files[0] >= kept - SEGMENT_BYTES
+    members.start(away)
+    until(lambda: fault_of(members, writer, away), "it is refused")
+    shown = CliRunner().invoke(app, ["group", "status", "--writer", members.address(writer)])
+    assert shown.exit_code == ExitStatus.FAILED
+    assert re.search(f"{away} does not follow the writer: .* start the replica with an empty folder", shown.output)
+    members.kill_machine(away)
+    shutil.rmtree(members.folder(away))
+    members.start(away)
+    members.until_all_in_sync()
+    assert not fault_of(members, writer, away)
+
+
+def fault_of(members: LinkedMembers, writer: str, name: str) -> str:
+    return next(member.fault for member in members.status(writer).members if member.name == name)

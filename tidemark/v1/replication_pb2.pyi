@@ -110,7 +110,7 @@ class DescribeGroupRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class DescribeGroupResponse(_message.Message):
-    __slots__ = ("role", "store_name", "mode", "member", "identity", "promised_epoch", "group", "epoch", "revision", "min_in_sync", "members", "end_offset", "synced_offset", "committed_offset", "state", "follows_writer")
+    __slots__ = ("role", "store_name", "mode", "member", "identity", "promised_epoch", "group", "epoch", "revision", "min_in_sync", "members", "end_offset", "synced_offset", "committed_offset", "state", "follows_writer", "fault")
     class Role(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
         __slots__ = ()
         ROLE_UNSPECIFIED: _ClassVar[DescribeGroupResponse.Role]
@@ -156,6 +156,7 @@ class DescribeGroupResponse(_message.Message):
     COMMITTED_OFFSET_FIELD_NUMBER: _ClassVar[int]
     STATE_FIELD_NUMBER: _ClassVar[int]
     FOLLOWS_WRITER_FIELD_NUMBER: _ClassVar[int]
+    FAULT_FIELD_NUMBER: _ClassVar[int]
     role: DescribeGroupResponse.Role
     store_name: str
     mode: str
@@ -172,7 +173,8 @@ class DescribeGroupResponse(_message.Message):
     committed_offset: int
     state: bytes
     follows_writer: bool
-    def __init__(self, role: _Optional[_Union[DescribeGroupResponse.Role, str]] = ..., store_name: _Optional[str] = ..., mode: _Optional[str] = ..., member: _Optional[str] = ..., identity: _Optional[str] = ..., promised_epoch: _Optional[int] = ..., group: _Optional[str] = ..., epoch: _Optional[int] = ..., revision: _Optional[int] = ..., min_in_sync: _Optional[int] = ..., members: _Optional[_Iterable[_Union[DescribeGroupResponse.Member, _Mapping]]] = ..., end_offset: _Optional[int] = ..., synced_offset: _Optional[int] = ..., committed_offset: _Optional[int] = ..., state: _Optional[bytes] = ..., follows_writer: bool = ...) -> None: ...
+    fault: str
+    def __init__(self, role: _Optional[_Union[DescribeGroupResponse.Role, str]] = ..., store_name: _Optional[str] = ..., mode: _Optional[str] = ..., member: _Optional[str] = ..., identity: _Optional[str] = ..., promised_epoch: _Optional[int] = ..., group: _Optional[str] = ..., epoch: _Optional[int] = ..., revision: _Optional[int] = ..., min_in_sync: _Optional[int] = ..., members: _Optional[_Iterable[_Union[DescribeGroupResponse.Member, _Mapping]]] = ..., end_offset: _Optional[int] = ..., synced_offset: _Optional[int] = ..., committed_offset: _Optional[int] = ..., state: _Optional[bytes] = ..., follows_writer: bool = ..., fault: _Optional[str] = ...) -> None: ...
 
 class PromoteRequest(_message.Message):
     __slots__ = ("stopped_writer", "unclean")

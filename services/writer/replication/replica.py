@@ -66,6 +66,7 @@ class Replica:
         self.writer = ""  # address of the member that was last followed
         self.epoch = disk.member.promised
         self.applied = Applied(disk.acknowledged, disk.member.confirm)
+        self.fault = ""  # why the last attempt to follow a writer failed; "" if it did not
         self.needed = 0  # another member may still have to copy the log from this physical offset on
         self._lost_at: float | None = asyncio.get_running_loop().time()
         self._settings = settings
@@ -121,6 +122,7 @@ class Replica:
         except _FINAL:
             raise
         except StoreError as error:
+            self.fault = error.message
             if self._told.get(address) != error.message:  # the same reason is logged once
                 self._told[address] = error.message
                 log.info("writer_not_followed", address=address, reason=error.message)
@@ -167,7 +169,7 @@ class Replica:
     async def _read(self, link: WriterLink) -> None:
         while True:
             told = await self._next(link)
-            self._committed, self.needed = told.committed, told.needed
+            self._committed, self.needed, self.fault = told.committed, told.needed, ""
             if isinstance(told.message, TakeOver):
                 await self._is_written.wait()
                 self._takes_over = True

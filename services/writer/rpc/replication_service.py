@@ -148,6 +148,7 @@ class ReplicaReplicationService(MemberLogService):
         response.end_offset, response.synced_offset = member.end, applied.acknowledged.end
         response.committed_offset = applied.confirm
         response.follows_writer = self._replica.lost_s == 0
+        response.fault = self._replica.fault
         return response
 
     async def Promote(  # noqa: N802

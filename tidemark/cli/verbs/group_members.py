@@ -67,12 +67,17 @@ def _row(member: GroupMember) -> tuple[Any, ...]:
 
 
 def _problems(seen: GroupStatus) -> list[str]:
-    problems = [f"{member.name} does not answer: {member.fault}" for member in seen.members if member.fault]
+    problems = [_fault(member) for member in seen.members if member.fault]
     if seen.writer is None:
         problems.append("no member that answers is the writer: start it, or promote another one")
     elif seen.in_sync < seen.min_in_sync:
         problems.append(f"{seen.in_sync} members are in sync and {seen.min_in_sync} are needed: appends are refused")
     return problems
+
+
+def _fault(member: GroupMember) -> str:
+    lacks = "answer" if member.role == "unreachable" else "follow the writer"
+    return f"{member.name} does not {lacks}: {member.fault}"
 
 
 def promote(

@@ -30,7 +30,7 @@ class GroupMember:
     lag_bytes      bytes of the writer's log that it has not synced; None if the writer or the member is unknown
     lag_s          for how long it has been behind; None as above
     epoch          the greatest that it has promised
-    fault          why it cannot be asked; "" if it answers
+    fault          why it cannot be asked or, as a replica, cannot follow the writer; "" if there is none
     """
 
     name: str
@@ -182,4 +182,5 @@ def _member(seen: Any, answer: Any, writer: Any) -> GroupMember:
         max(0, writer.end_offset - answer.synced_offset) if has_lag else None,
         seen.lag_seconds if has_lag and seen.lag_seconds >= 0 else None,
         answer.promised_epoch,
+        answer.fault,
     )
