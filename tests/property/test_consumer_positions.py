@@ -371,21 +371,26 @@ class AsyncProgram(Program):
                 await asyncio.sleep(0)
             if is_taken:
                 self.wrapper._thread.submit(int).result(10)
-            polling.cancel()
+            has_ended = not polling.cancel()
+            if has_ended:  # a commit counts its messages
+                self.deliver(polling)
             if then == 1:
                 with contextlib.suppress(*PLANNED):
                     await self.wrapper.commit()
-            await asyncio.wait([polling])
-            if not polling.cancelled() and polling.exception() is None:
-                self.deliver(polling.result())
+            if not has_ended:
+                await asyncio.wait([polling])
+                self.deliver(polling)
 
         self.loop.run_until_complete(cancel())
 
-    def deliver(self, result: Any) -> None:
+    def deliver(self, polling: asyncio.Future[Any]) -> None:
+        """Receive the result of a poll that has ended, if it has one."""
+        if polling.cancelled() or polling.exception() is not None:
+            return
         if self.tables:
-            self.receive_table(result)
+            self.receive_table(polling.result())
         else:
-            self.receive(result)
+            self.receive(polling.result())
 
     @rule(turns=st.integers(0, 4))
     def commit_during_poll(self, turns: int) -> None:
@@ -397,14 +402,17 @@ class AsyncProgram(Program):
             )
             for _ in range(turns):
                 await asyncio.sleep(0)
+            has_ended = polling.done()
+            if has_ended:
+                self.deliver(polling)
             committing = asyncio.ensure_future(self.wrapper.commit())
             await asyncio.sleep(0)
             self.wrapper._thread.submit(int).result(10)
             polling.cancel()
             await asyncio.wait([polling, committing])
             committing.exception()
-            if not polling.cancelled() and polling.exception() is None:
-                self.deliver(polling.result())
+            if not has_ended:
+                self.deliver(polling)
 
         self.loop.run_until_complete(both())
 
