@@ -99,14 +99,20 @@ def test_a_frozen_task_is_replaced_and_refused_when_it_resumes(
     assert index_contents(root) == index_contents(twin)
 
 
-def test_a_mark_that_a_previous_holder_lowers_is_restored(golden_store: Callable[[str], Path], tmp_path: Path) -> None:
+def test_marks_that_a_previous_holder_overwrites_are_restored(
+    golden_store: Callable[[str], Path], tmp_path: Path
+) -> None:
     """A task that is frozen between its check and its store stores an old mark when it wakes up."""
     plan = prepared_plan(without_derived(golden_store(STORE), tmp_path / "store"))
     holder = Task(plan, 0)
     marks = Marks.open_to_write(plan.paths.marks, DiskStorage(), shards=plan.all_shards, term=0)
     wait_until(lambda: marks.watermark() == plan.limit)
-    marks.publish(0, 1)
-    wait_until(lambda: marks.watermark() == plan.limit)
+    for shard in (0, plan.shards):  # the last one is the key index
+        marks.publish(shard, 1)
+        wait_until(lambda shard=shard: marks.visible(shard) == plan.limit)  # type: ignore[misc]
+    marks.say_index_synced(True)
+    wait_until(lambda: not marks.is_index_synced)
     plan.stop_flag.touch()
     assert holder.outcome() == "done"
+    assert marks.is_index_synced
     marks.close()

@@ -186,16 +186,19 @@ class ShardBuilder:
 
     def tend(self) -> None:
         """Run periodic work: start the sync thread, raise its failure (a failed sync is not retried), and expire."""
-        self._restore_mark()
+        self._restore_marks()
         self._durable.start()
         self._durable.raise_failure()
         self._progress.expired_files += self._expiry.look(self._lock)
 
-    def _restore_mark(self) -> None:
-        """Publish again if a previous holder, which hung between its last check and its store, has lowered the mark."""
+    def _restore_marks(self) -> None:
+        """Publish again what a previous holder, which hung between its last check and its store, has overwritten."""
         if self._marks.visible(self._number) < self._visible:
             self._hand_over.confirm()
             self._marks.publish(self._number, self._visible)
+        if self._index is not None and self._progress.chunks and self._marks.is_index_synced:
+            self._hand_over.confirm()
+            self._marks.say_index_synced(False)
 
     def adopt_term(self, current: Term) -> bool:
         """Return True if the writer began a new term; first drop everything that it cut, before more is built."""
