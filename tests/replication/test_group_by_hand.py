@@ -140,7 +140,7 @@ def test_a_hand_over_is_short_and_loses_nothing(make: Make) -> None:
         load.stop()
     assert result.status is SendStatus.PUT_OK
     members.until_in_sync("b", 3)
-    with members.producer("a", timeout_s=1) as producer, pytest.raises(NotLeaderError) as refused:
+    with members.producer("a", timeout_s=3) as producer, pytest.raises(NotLeaderError) as refused:
         producer.send(TOPIC, b"to a replica")
     assert refused.value.facts["writer"] == members.address("b")
     members.until_level("b", "a", "c")

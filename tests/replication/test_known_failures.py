@@ -122,7 +122,7 @@ def test_kf25_only_members_are_replicas(make: Make) -> None:
         for name in ("x", "b"):  # b is a member, but an acknowledgement is not how its stream starts
             with pytest.raises(StoreError, match=r"not a member of the group|must be its start"):
                 asyncio.run(acknowledge(name))
-        with members.producer("a", timeout_s=1) as producer, pytest.raises(InSyncReplicasNotEnoughError):
+        with members.producer("a", timeout_s=3) as producer, pytest.raises(InSyncReplicasNotEnoughError):
             producer.send(TOPIC, b"refused")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -16,8 +17,15 @@ pytestmark = [pytest.mark.integration, pytest.mark.slow]
 PAGE = DOCS / "cookbook.md"
 
 
-def test_the_recipes_work(tidemark_server: TidemarkServer, tmp_path: Path) -> None:
-    terminal = Terminal(tmp_path, tidemark_server.environment)
+@pytest.fixture(scope="module")
+def server() -> Iterator[TidemarkServer]:
+    """Run services of a store of their own: other pages have other messages in the same topics."""
+    with TidemarkServer() as running:
+        yield running
+
+
+def test_the_recipes_work(server: TidemarkServer, tmp_path: Path) -> None:
+    terminal = Terminal(tmp_path, server.environment)
     printed = terminal.python(program(PAGE))
     assert "Order(book='Emma', count=1)" in printed
     assert "['Dear reader']" in printed
@@ -33,13 +41,13 @@ def test_the_recipes_work(tidemark_server: TidemarkServer, tmp_path: Path) -> No
     assert printed.count('"topic":"orders"') == 2
 
 
-def test_the_recipe_of_sqlite_stores_each_order_once(tidemark_server: TidemarkServer, tmp_path: Path) -> None:
+def test_the_recipe_of_sqlite_stores_each_order_once(server: TidemarkServer, tmp_path: Path) -> None:
     """A second run continues at the stored offsets."""
-    with tidemark_server.producer() as producer:
+    with server.producer() as producer:
         producer.send("sales", "Emma")
     recipe = program(PAGE).partition("import sqlite3")[2].partition("import threading")[0]
     sale = "from tidemark.client import Consumer\nimport sqlite3" + recipe.replace('"orders"', '"sales"')
     sale += 'print(database.execute("SELECT body FROM sale").fetchall())\n'
-    terminal = Terminal(tmp_path, tidemark_server.environment)
+    terminal = Terminal(tmp_path, server.environment)
     assert terminal.python(sale) == "[('Emma',)]\n"
     assert terminal.python(sale) == "[('Emma',)]\n"
