@@ -171,6 +171,11 @@ class Members:
             process.kill()
             process.wait(LONG_S)
 
+    def ended_readers(self) -> dict[str, int]:
+        """Return the exit statuses of pipelines and query services that have ended by themselves."""
+        readers = {f"{name} {one.module}": one for name, both in self._readers.items() for one in both}
+        return {name: one.exit_status for name, one in readers.items() if one.exit_status is not None}
+
     def stop_readers(self) -> None:
         """Stop all pipelines and query services."""
         for processes in self._readers.values():

@@ -24,6 +24,12 @@ class ServiceProcess:
     def __init__(self, module: str, arguments: Sequence[str], environment: Mapping[str, str], log: Path) -> None:
         self._process = _FORKS.Process(target=_run, args=(module, arguments, dict(environment), log), name=module)
         self._process.start()
+        self.module = module
+
+    @property
+    def exit_status(self) -> int | None:
+        """None while it runs; negative: the signal that ended it."""
+        return self._process.exitcode
 
     def send_signal(self, number: int) -> None:
         """Send it a signal, unless it has ended."""

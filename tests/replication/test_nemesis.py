@@ -63,7 +63,11 @@ def settle(members: LinkedMembers) -> None:
     members.until_level(*members.ports)
     for name, port in members.query_ports.items():
         with Query(f"http://127.0.0.1:{port}") as query:
-            until(lambda query=query: not query.watermark()["lag_bytes"], f"{name} has indexed its log")  # type: ignore[misc]
+            until(
+                lambda query=query: not query.watermark()["lag_bytes"],  # type: ignore[misc]
+                f"{name} has indexed its log",
+                found=lambda: f"ended: {members.ended_readers()}",
+            )
 
 
 @pytest.mark.parametrize("seed", SEEDS)
