@@ -25,6 +25,7 @@ from tidemark.store.storage import Storage
 
 _NAME_FORMAT = "%Y%m%d%H%M%S%f"
 _NAME_LENGTH = 17
+_PAGE_SIZE = 4096
 _COPIED_AT_ONCE = 8 << 20
 _CLEARED_AT_ONCE = 1 << 20
 
@@ -402,13 +403,27 @@ class KeyIndex:
             last.flush()
         self._storage.make_folder(self._folder)
         path = self._folder / self._new_name()
-        descriptor = self._storage.create(path, file_size(self._slots, self._entries))
-        self._last = OpenIndexFile(path, self._slots, self._storage, descriptor)
+        self._last = OpenIndexFile(path, self._slots, self._storage, self._created(path))
         if last is not None:  # as RocketMQ: the first entry's time counts from the old file's end
             end_time, end_offset = last.header.end_timestamp, last.header.end_physical_offset
             self._last.write_header(Header(end_time, end_time, end_offset, end_offset))
             last.close()
         return self._last
+
+    def _created(self, path: Path) -> int:
+        """Create a file, and return its descriptor. Raises DiskFullError.
+
+        Its first page gets its disk space here. On a full tmpfs, the read of a hole through a mapping is fatal.
+        """
+        size = file_size(self._slots, self._entries)
+        descriptor = self._storage.create(path, size)
+        try:
+            self._storage.pwrite(descriptor, bytes(min(size, _PAGE_SIZE)), 0)
+        except BaseException:
+            os.close(descriptor)
+            self._storage.unlink(path)
+            raise
+        return descriptor
 
     def _new_name(self) -> str:
         now = datetime.datetime.now()  # noqa: DTZ005 - RocketMQ names index files by local time
