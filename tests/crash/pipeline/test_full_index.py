@@ -27,7 +27,7 @@ def append_until_full(folder: Path) -> None:
 
 
 def test_a_new_index_file_on_a_full_disk_is_refused(tmp_path: Path) -> None:
-    """Its process goes on, although a mapped hole of a full tmpfs cannot be read, and leaves no file."""
+    """Its process does not end, although a mapped hole of a full tmpfs cannot be read, and no file is left."""
     with small_disk(tmp_path / "disk", "1m") as disk:
         folder = disk / "index"
         folder.mkdir()
