@@ -72,6 +72,7 @@ def test_a_killed_writer_is_replaced_and_nothing_acknowledged_is_lost(members: L
     require_same_logs(members, load.acknowledged)
 
 
+@pytest.mark.exhaustive
 def test_a_paused_writer_is_replaced_and_stops_when_it_wakes(members: LinkedMembers) -> None:
     writer = started(members)
     with members.producer(writer, timeout_s=5) as producer, Load(producer) as load:

@@ -16,11 +16,10 @@ from tests.pipeline_runs import build, plan_of, queue_files
 from tests.replication.conftest import Make
 from tests.replication.load import Load, require_stored, stored_keys
 from tests.replication.members import Members, until
-from tidemark.client import BATCH_QUEUE, Message, Producer, SendStatus
+from tidemark.client import BATCH_QUEUE, Message, SendStatus
 from tidemark.client.wire.topic_admin import Topics
 from tidemark.errors import (
     ArgumentIllegalError,
-    DeadlineExceededError,
     InSyncReplicasNotEnoughError,
     NotLeaderError,
 )
@@ -29,17 +28,6 @@ from tidemark.store.paths import StorePaths
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 TOPIC = "orders"
-
-
-def refusal(producer: Producer) -> str:
-    """Return why an append is refused before its deadline; "" if its last attempt has no outcome by then."""
-    try:
-        producer.send(TOPIC, b"refused")
-    except InSyncReplicasNotEnoughError as error:
-        return error.message.partition(" (")[0]
-    except DeadlineExceededError:
-        return ""
-    raise AssertionError("the append was accepted")
 
 
 def started(make: Make, names: str = "abc", **environment: str) -> Members:
@@ -140,15 +128,14 @@ def test_a_hand_over_is_short_and_loses_nothing(make: Make) -> None:
         load.stop()
     assert result.status is SendStatus.PUT_OK
     members.until_in_sync("b", 3)
-    with members.producer("a", timeout_s=3) as producer, pytest.raises(NotLeaderError) as refused:
-        producer.send(TOPIC, b"to a replica")
-    assert refused.value.facts["writer"] == members.address("b")
+    assert members.refusal("a", TOPIC, NotLeaderError).facts["writer"] == members.address("b")
     members.until_level("b", "a", "c")
     members.stop()
     assert members.log_files("a") == members.log_files("b") == members.log_files("c")
     require_stored(members.folder("a"), load.acknowledged)
 
 
+@pytest.mark.exhaustive
 def test_a_replica_that_hangs_delays_appends_until_it_leaves_the_set(make: Make) -> None:
     members = started(make, "abc", TIDEMARK_REPLICA_TIMEOUT_MS="300", TIDEMARK_REPLICA_LAG_MS="2000")
     with members.producer("a") as producer:
@@ -158,8 +145,8 @@ def test_a_replica_that_hangs_delays_appends_until_it_leaves_the_set(make: Make)
         assert producer.send(TOPIC, b"2").status is SendStatus.PUT_OK
         members.signal("c", signal.SIGSTOP)
         until(lambda: members.status("a").in_sync == 1, "c has left the set")
-        with members.producer("a", timeout_s=1) as hasty:
-            until(lambda: refusal(hasty) == "1 members are in sync, and 2 are needed", "appends are refused")
+        refused = members.refusal("a", TOPIC, InSyncReplicasNotEnoughError)
+        assert "1 members are in sync, and 2 are needed" in refused.message
         members.signal("b", signal.SIGCONT)
         members.signal("c", signal.SIGCONT)
         members.until_in_sync("a", 3)

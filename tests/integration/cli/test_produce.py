@@ -333,7 +333,9 @@ def test_malformed_keyed_lines_are_reported(tidemark: Tidemark, given: str | byt
     assert (done.returncode, reported in done.stderr) == (ExitStatus.REJECTED, True), done
 
 
-@pytest.mark.parametrize("locale", ["C", "POSIX", "en_US.ISO-8859-1"])
+@pytest.mark.parametrize(
+    "locale", ["C", *(pytest.param(one, marks=pytest.mark.exhaustive) for one in ("POSIX", "en_US.ISO-8859-1"))]
+)
 def test_input_and_output_do_not_depend_on_the_locale(tidemark: Tidemark, locale: str) -> None:
     """Bodies are bytes; characters that a terminal cannot show are escaped in the table."""
     topic = f"locale-{locale[:2]}"

@@ -92,13 +92,13 @@ def test_members_share_and_hand_over_queues_without_duplicates(served: Served) -
 
 def test_a_leaving_member_releases_its_queues_immediately(served: Served) -> None:
     """The session's end is not awaited."""
-    with member(served, session_timeout_s=24) as one:
-        two = member(served, session_timeout_s=24)
+    with member(served, session_timeout_s=15) as one:
+        two = member(served, session_timeout_s=15)
         settle(one, two, until=lambda: len(one.assignment) == len(two.assignment) == QUEUES // 2, timeout_s=60)
         two.close()
         began = time.monotonic()
-        settle(one, until=lambda: one.assignment == ALL, timeout_s=16)
-        assert time.monotonic() - began < 16
+        settle(one, until=lambda: one.assignment == ALL, timeout_s=12)
+        assert time.monotonic() - began < 12
 
 
 def test_a_silent_member_is_replaced_and_fenced(served: Served) -> None:

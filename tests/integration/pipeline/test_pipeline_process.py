@@ -156,6 +156,7 @@ def test_a_killed_and_restarted_writer_is_followed_into_its_new_term(stack: Loca
     assert marks.term == 2
 
 
+@pytest.mark.exhaustive
 def test_the_first_epochs_are_short(tmp_path: Path) -> None:
     """The configured length does not matter: the JVM should have compiled the code of an epoch's end when it counts."""
     environment = {**ENVIRONMENT, "TIDEMARK_EPOCH_MS": "3600000", "TIDEMARK_WARM_UP_MS": "600000"}

@@ -92,7 +92,8 @@ def test_messages_are_visible_before_spark_is_up(stack: LocalStack) -> None:
     wait_for_watermark(stack.data, send(stack, 20))
 
 
-@pytest.mark.parametrize("victim_of", [jvm_of, pytest.param(driver_of, marks=pytest.mark.exhaustive)])
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("victim_of", [jvm_of, driver_of])
 def test_the_understudy_builds_until_spark_is_back(stack: LocalStack, victim_of: Callable[[LocalStack], int]) -> None:
     """The service keeps running. Messages are visible before Spark follows again."""
     wait_for_spark(stack)
