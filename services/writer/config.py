@@ -41,7 +41,13 @@ class FlushMode(enum.StrEnum):
 class WriterSettings(AccessSettings, TlsSettings, TraceSettings, SlaveSettings, GroupSettings, FollowSettings):
     """All settings of the writer. The environment variable is TIDEMARK_ and the field's name in capitals."""
 
-    model_config = SettingsConfigDict(env_prefix="TIDEMARK_", frozen=True)
+    model_config = SettingsConfigDict(
+        env_prefix="TIDEMARK_",
+        frozen=True,
+        cli_prog_name="python -m services.writer",
+        cli_kebab_case=True,
+        cli_implicit_flags=True,
+    )
 
     store_root: Path = Field(Path("data"), description="folder of the store")
     writer_listen: str = Field("127.0.0.1:8081", description="address:port; port 0: any free port")

@@ -129,10 +129,10 @@ def _stop_once(loop: asyncio.AbstractEventLoop, number: int, stop: StopRequest) 
     stop.ask()
 
 
-def main() -> int:
+def main(arguments: list[str] | None = None) -> int:
     """Return the exit code: 0 after a clean stop, 1 if the store cannot be served, 2 for bad settings."""
     try:
-        settings = read_settings("writer", WriterSettings)
+        settings = read_settings("writer", WriterSettings, sys.argv[1:] if arguments is None else arguments)
     except SettingsRefusedError as error:
         sys.stderr.writelines(f"{line}\n" for line in error.lines)
         return 2

@@ -25,10 +25,8 @@ class SettingsRefusedError(Exception):
         self.lines = tuple(lines)
 
 
-def read_settings(service: str, settings: type[_Settings], arguments: Sequence[str] | None = None) -> _Settings:
+def read_settings(service: str, settings: type[_Settings], arguments: Sequence[str] = ()) -> _Settings:
     """Read *settings* from the environment and, with precedence, from a command line's *arguments*.
-
-    arguments: None if the service takes none
 
     Raises SettingsRefusedError, also for a variable TIDEMARK_… that no service and no client reads;
     SystemExit for --help and for an unknown option.
@@ -36,7 +34,7 @@ def read_settings(service: str, settings: type[_Settings], arguments: Sequence[s
     lines: list[str] = []
     read: _Settings | None = None
     try:
-        read = settings() if arguments is None else CliApp.run(settings, cli_args=list(arguments))
+        read = CliApp.run(settings, cli_args=list(arguments))
     except ValidationError as error:
         lines = faults_of(error, settings)
     except SettingsError as error:

@@ -39,7 +39,7 @@ def effective(
 ) -> dict[str, Setting]:
     """Return the settings by their environment names, as a start with these *arguments* would read them.
 
-    arguments  None: the service takes none
+    arguments  None: they are a client's, which has no command line of its own
     given      source to report for values from the environment
 
     Raises ValidationError and SettingsError like the class itself.

@@ -7,10 +7,10 @@ import sys
 from tidemark import healthcheck
 
 
-def main() -> int:
+def main(arguments: list[str] | None = None) -> int:
     """Return the exit status."""
-    return healthcheck.main(["query"])
+    return healthcheck.main(["query", *(arguments or ())])
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

@@ -118,7 +118,7 @@ def test_only_the_state_folder_of_an_attached_store_is_checked(root: Path, tmp_p
 
 
 DOORS: dict[str, Callable[[Path], int]] = {
-    "writer": lambda _: writer_main(),
+    "writer": lambda root: writer_main(["--store-root", str(root)]),
     "pipeline": lambda root: pipeline_main(["--store-root", str(root)]),
     "query": lambda root: query_main(["--store-root", str(root)]),
     "attach": lambda root: attach_main(["--store-root", f"{root}-of-a-broker", "--state-root", str(root)]),

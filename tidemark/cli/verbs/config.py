@@ -32,7 +32,7 @@ class Reader(enum.StrEnum):
 
 
 _SHOWN = (Reader.CLIENT, Reader.WRITER, Reader.PIPELINE, Reader.QUERY)  # without attach, which requires a folder
-_WITH_OPTIONS = (Reader.PIPELINE, Reader.QUERY, Reader.ATTACH)
+_SERVICES = (Reader.WRITER, Reader.PIPELINE, Reader.QUERY, Reader.ATTACH)
 
 
 class _Asked(NamedTuple):
@@ -80,8 +80,8 @@ def show(
     """
     from tidemark.settings.unknown import unknown_settings
 
-    if options and reader not in _WITH_OPTIONS:
-        raise typer.BadParameter("only pipeline, query and attach take service options", param_hint="OPTIONS")
+    if options and reader not in _SERVICES:
+        raise typer.BadParameter("name the one service that gets the options", param_hint="OPTIONS")
     with contextlib.ExitStack() as closing:
         if env_file is not None:
             from tidemark.settings.effective import environment_of
@@ -123,7 +123,7 @@ def _settings_of(reader: Reader, asked: _Asked) -> dict[str, Setting] | None:
     is_client = reader is Reader.CLIENT
     with applied_context(asked.context) if is_client else contextlib.nullcontext(dict[str, str]()) as applied:
         try:
-            shown = effective(settings, asked.options if reader in _WITH_OPTIONS else None, given=given)
+            shown = effective(settings, None if is_client else asked.options, given=given)
         except ValidationError as error:
             raise ArgumentIllegalError(f"{reader} would not start: {'; '.join(faults_of(error, settings))}") from error
     return shown | {name: shown[name]._replace(source=SettingSource.CONTEXT) for name in applied}

@@ -40,9 +40,9 @@ def test_one_service_is_shown_with_its_command_line_options(monkeypatch: pytest.
     assert settings["pipeline"]["TIDEMARK_LEASE_MS"]["source"] == "default"
 
 
-def test_the_writer_has_no_command_line_options() -> None:
-    """The writer reads no options."""
-    shown = CliRunner().invoke(app, ["config", "show", "writer", "--", "--flush-mode", "async"])
+def test_options_belong_to_one_service() -> None:
+    """A client has none."""
+    shown = CliRunner().invoke(app, ["config", "show", "client", "--", "--flush-mode", "async"])
     assert shown.exit_code == ExitStatus.USAGE
 
 
