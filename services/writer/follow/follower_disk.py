@@ -15,7 +15,7 @@ from tidemark.store.storage import replace_file
 
 from ..log.committed_offset import PublishedOffsets
 from ..log.open_store import OpenStore, close_store
-from ..log.queue_offsets import Snapshot, save_snapshot
+from ..log.queue_offsets import QueueOffsets, Snapshot, save_snapshot
 from ..log.recovery import advance, recovered_snapshot
 from ..replication.replica_log import ReplicaLog
 from .record_cutter import Cut, RecordCutter
@@ -62,6 +62,8 @@ class FollowerDisk:
 
     def begin_at(self, offset: int) -> None:
         """Begin the empty log where the broker's begins, which has deleted its earlier files. Raises OSError."""
+        self._store.forget_snapshot()
+        self._numbered = Snapshot(0, 0, QueueOffsets())
         self._log.begin_at(offset)
         self._published.flush(offset, store_timestamp=0)
         self._published.commit(offset)
@@ -116,7 +118,12 @@ class FollowerDisk:
         save_snapshot(self._store.snapshot_path, self._queue_offsets(self._log.synced), self._store.storage)
 
     def _queue_offsets(self, end: int) -> Snapshot:
-        """Return the next offset of each queue when the log ended at *end*, from the last saved ones and the log."""
+        """Return the next offset of each queue when the log ended at *end*, from the last saved ones and the log.
+
+        A log without bytes may have no file yet, and a start refuses queue offsets of a position without files.
+        """
+        if self._log.is_empty:
+            return self._numbered
         self._numbered = advance(self._numbered, self._store.segments.log, end, tail_bytes=self._tail_bytes)
         return self._numbered
 

@@ -19,6 +19,7 @@ from tidemark.store.checkpoint import Checkpoint, Field
 from tidemark.store.flushed import Flushed
 from tidemark.store.lock import StoreLock
 from tidemark.store.multi_path_mapped_file_queue import log_size_on_disk, open_log
+from tidemark.store.originals.checked_copy import copy_path
 from tidemark.store.originals.format_file import require_known_format, write_format
 from tidemark.store.originals.originals import OriginalFile, RepairOutcome, repair, writers_originals
 from tidemark.store.originals.terms import Term, begin_term
@@ -73,6 +74,13 @@ class OpenStore(NamedTuple):
     def snapshot_path(self) -> Path:
         """The file of the queue offsets."""
         return self.paths.writer / "queue_offsets"
+
+    def forget_snapshot(self) -> None:
+        """Remove the saved queue offsets, and their copies."""
+        path = self.snapshot_path
+        for one in (copy_path(path), path, path.with_name(f"{path.name}.bak")):
+            if one is not None and one.exists():
+                self.storage.unlink(one)
 
 
 def segment_size(settings: WriterSettings, paths: StorePaths) -> int:

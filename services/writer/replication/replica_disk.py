@@ -79,7 +79,7 @@ class ReplicaDisk:
         if point < before:
             self._on_cut(before - point)
             log.warning("uncommitted_tail_cut", start=point, bytes=before - point, epoch=welcome.epoch)
-            self._forget_snapshot()
+            self._store.forget_snapshot()  # it may count records that are cut
         self._log.cut(point)
         self._config_number, self._snapshot = 0, None
         if self._log.is_empty and point < welcome.min_offset:
@@ -88,18 +88,12 @@ class ReplicaDisk:
 
     def _begin_at(self, offset: int) -> None:
         """Begin the empty log where the writer's begins, whose retention has deleted the earlier files."""
+        self._store.forget_snapshot()
         self.member.begin_at(offset)
         self._save_epochs()
         self._log.begin_at(offset)
         self._published.flush(offset, store_timestamp=self._store_timestamp)
         self._published.commit(offset)
-
-    def _forget_snapshot(self) -> None:
-        """Remove the saved queue offsets: they may count records that are cut."""
-        path = self._store.snapshot_path
-        for one in (copy_path(path), path, path.with_name(f"{path.name}.bak")):
-            if one is not None and one.exists():
-                self._store.storage.unlink(one)
 
     def _save_epochs(self) -> None:
         if self._files.epochs() != self.member.epochs:
@@ -156,8 +150,11 @@ class ReplicaDisk:
         self._config_number = config.number
 
     def _save_snapshot(self) -> None:
-        """Save the writer's queue offsets once the log has all records that they count, so that a start reads less."""
-        if self._snapshot is not None and self._snapshot[0] <= self.member.synced:
+        """Save the writer's queue offsets once the log has all records that they count, so that a start reads less.
+
+        A log without bytes may have no file yet, and a start refuses queue offsets without files.
+        """
+        if self._snapshot is not None and self._snapshot[0] <= self.member.synced and not self._log.is_empty:
             write_checked(self._store.snapshot_path, self._snapshot[1], self._store.storage)
             self._snapshot = None
 

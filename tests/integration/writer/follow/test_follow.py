@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import shutil
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -149,6 +150,28 @@ def test_a_log_whose_first_files_are_deleted_is_copied_from_its_beginning(master
     with stack_of(tmp_path / "copy", master):
         require_equal(tmp_path / "copy", master)
     assert min(file.name for file in (tmp_path / "copy" / "commitlog").iterdir()) == f"{FILE_BYTES:020}"
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_a_copy_without_bytes_begins_anew_if_more_files_are_deleted(
+    master: FakeMaster, tmp_path: Path, restarts: bool
+) -> None:
+    copy, begun = tmp_path / "copy", threading.Event()
+
+    def end_connection(_at: int, _data: bytes) -> bytes:
+        begun.set()
+        raise OSError
+
+    master.begin, master.change = FILE_BYTES, end_connection
+    with stack_of(copy, master) as stack:
+        until(begun.is_set, "the copy has begun")
+        if restarts:
+            stack.stop()
+        master.begin, master.change = 2 * FILE_BYTES, lambda _, data: data
+        if restarts:
+            stack.start_service(WRITER)
+        require_equal(copy, master)
+    assert min(file.name for file in (copy / "commitlog").iterdir()) == f"{2 * FILE_BYTES:020}"
 
 
 def test_a_copy_continues_if_the_broker_has_deleted_what_both_would_be_compared_by(

@@ -77,9 +77,11 @@ def test_a_cut_forgets_saved_queue_offsets(tail: Tail, opened: OpenedReplica) ->
 
 @pytest.mark.parametrize("restarts", [False, True])
 def test_an_empty_log_begins_where_the_writers_does(opened: OpenedReplica, tmp_path: Path, restarts: bool) -> None:
-    """The writer's retention may delete more files before the first byte is copied."""
+    """The writer's retention may delete more files before the first byte is copied, but after its queue offsets."""
     one, other = (number * opened.store.segments.size for number in (1, 3))
     assert opened.replica.follow(FIRST._replace(min_offset=one), other) == one
+    numbered = encode_next_offsets(NextOffsets(one, 1, {QueueKey("orders", 0): 7}))
+    opened.replica.apply([Config("queue_offsets", numbered, 1)], committed=0)
     if restarts:
         opened.close()
         opened = OpenedReplica(tmp_path / "replica")
