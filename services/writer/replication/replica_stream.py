@@ -94,6 +94,7 @@ class ReplicaStream:
 
         Raises:
             CorruptMessageError: the log's files are damaged where the replica needs them.
+            OffsetTooSmallError: they were deleted meanwhile.
         """
         while not self.is_ended:
             self.awake.clear()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tidemark.errors import CorruptMessageError
+from tidemark.errors import CorruptMessageError, OffsetTooSmallError
 from tidemark.format.check import Checker, Crc
 from tidemark.format.dispatch_request import Outcome
 from tidemark.store.mapped_file_queue import MappedFileQueue
@@ -32,7 +32,8 @@ class StoredPieces:
         end: physical offset up to which the log is committed, above *start*
 
         Raises:
-            CorruptMessageError: the record at *start* is damaged or missing.
+            CorruptMessageError: the record at *start* is damaged.
+            OffsetTooSmallError: its file was deleted.
         """
         try:
             return self._read(start, end, most_bytes)
@@ -49,6 +50,11 @@ class StoredPieces:
             size = int.from_bytes(self._log.read(start, _SIZE_FIELD), "big")
             piece = self._piece(start, min(limit, start + size), file_end)
         if piece is None:
+            self._log.refresh()
+            if not self._log.covers(start):
+                raise OffsetTooSmallError(
+                    f"the log has no file for {start} any more", min_offset=self._log.min_offset, max_offset=end
+                )
             raise CorruptMessageError(f"the record at {start} is not whole", physical_offset=start, reason="LENGTH")
         return piece
 

@@ -10,7 +10,7 @@ from tests.open_files import open_files
 from tests.unit.writer.log.log_tails import FILE_SIZE, Tail
 from tests.unit.writer.replication.replicas import Replica, written
 from tests.unit.writer.replication.test_replica_log import bytes_of
-from tidemark.errors import CorruptMessageError
+from tidemark.errors import CorruptMessageError, OffsetTooSmallError
 from tidemark.store.mapped_file_queue import MappedFileQueue
 
 
@@ -52,6 +52,16 @@ def test_a_file_that_came_later_is_found(tail: Tail) -> None:
     pieces = stored(tail)
     written(tail, 40_000)
     assert pieces.piece(FILE_SIZE, tail.tail.position, most_bytes=1 << 20).end == tail.tail.position
+
+
+def test_a_file_that_was_deleted_is_named_as_missing(tail: Tail) -> None:
+    """It is no damage: retention deletes files while a stream reads them."""
+    written(tail, 40_000, 40_000)
+    pieces = stored(tail)
+    (Path(tail.log.folder) / f"{0:020}").unlink()
+    with pytest.raises(OffsetTooSmallError) as refused:
+        pieces.piece(0, tail.tail.position, most_bytes=1 << 20)
+    assert refused.value.facts == {"min_offset": FILE_SIZE, "max_offset": tail.tail.position}
 
 
 def test_no_file_stays_open(tail: Tail) -> None:
