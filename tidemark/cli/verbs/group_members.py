@@ -23,7 +23,8 @@ _MemberName = Annotated[str, typer.Argument(metavar="MEMBER", help="Name of the 
 def status(writer: WriterAddress = None, output: OutputOption = Output.TABLE) -> None:
     """Show the members of the store's replication group, as all of them describe themselves.
 
-    --writer is the address of any member. Exit status 1: no writer, or too few members in sync.
+    --writer is the address of any member. Exit status 1: there is no writer, too few members are in sync, or a member
+    does not answer or cannot follow the writer now.
     """
     from tidemark.client.wire.group_admin import ReplicationGroup
 
