@@ -44,7 +44,7 @@ Which settings do the services have?
 
 <!-- `make docs` writes this page from the settings classes. -->
 
-Settings come from the environment; all services but the writer also take them as options (`--help`).
+Settings come from the environment, or from options of a service (`python -m services.writer --help`).
 `tidemark config show` prints each with its value and origin; `--env-file` reads a file as systemd does.
 A service ends with status 2 if a variable `TIDEMARK_…` is unknown, unless Kubernetes made it for a Service.
 Each entry is `setting=default`, its meaning, and in parentheses the allowed values.
