@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Self
 
 from pydantic import Field, model_validator
-from pydantic_settings import SettingsConfigDict
 
 from tidemark.access.guard import Guard
 from tidemark.access.settings import AccessSettings
@@ -16,6 +15,7 @@ from tidemark.format.host import Host, parse_host
 from tidemark.format.primitives import MAX_MESSAGE_SIZE_BYTES
 from tidemark.metrics.address import listen_host
 from tidemark.remoting_server.settings import ConnectionLimits
+from tidemark.settings.door import service_config
 from tidemark.settings.logs import LogLevel, LogLevelSetting
 from tidemark.store.log_folders import LogFolders
 from tidemark.tls.server_files import ClientAuth
@@ -41,13 +41,7 @@ class FlushMode(enum.StrEnum):
 class WriterSettings(AccessSettings, TlsSettings, TraceSettings, SlaveSettings, GroupSettings, FollowSettings):
     """All settings of the writer. The environment variable is TIDEMARK_ and the field's name in capitals."""
 
-    model_config = SettingsConfigDict(
-        env_prefix="TIDEMARK_",
-        frozen=True,
-        cli_prog_name="python -m services.writer",
-        cli_kebab_case=True,
-        cli_implicit_flags=True,
-    )
+    model_config = service_config("python -m services.writer")
 
     store_root: Path = Field(Path("data"), description="folder of the store")
     writer_listen: str = Field("127.0.0.1:8081", description="address:port; port 0: any free port")

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 from pydantic import ValidationError
-from pydantic_settings import BaseSettings, CliApp, SettingsError
+from pydantic_settings import BaseSettings, CliApp, SettingsConfigDict, SettingsError
 
-from tidemark.settings.registry import variable
+from tidemark.settings.registry import PREFIX, variable
 from tidemark.settings.unknown import unknown_settings
 
 _Settings = TypeVar("_Settings", bound=BaseSettings)
@@ -23,6 +23,13 @@ class SettingsRefusedError(Exception):
     def __init__(self, lines: Sequence[str]) -> None:
         super().__init__("; ".join(lines))
         self.lines = tuple(lines)
+
+
+def service_config(command: str) -> SettingsConfigDict:
+    """Return how the settings of a service are read: from variables TIDEMARK_…, and from options of its *command*."""
+    return SettingsConfigDict(
+        env_prefix=PREFIX, frozen=True, cli_prog_name=command, cli_kebab_case=True, cli_implicit_flags=True
+    )
 
 
 def read_settings(service: str, settings: type[_Settings], arguments: Sequence[str] = ()) -> _Settings:

@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Self
 
 from pydantic import Field, model_validator
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import BaseSettings
 
 from tidemark.format.index_file import DEFAULT_ENTRIES, DEFAULT_SLOTS
+from tidemark.settings.door import service_config
 from tidemark.settings.logs import LogLevel, LogLevelSetting
 from tidemark.store.paths import StorePaths, require_outside
 
@@ -16,13 +17,7 @@ from tidemark.store.paths import StorePaths, require_outside
 class AttachSettings(BaseSettings):
     """All settings. The environment variable of a field is TIDEMARK_ and the field's name in capitals."""
 
-    model_config = SettingsConfigDict(
-        env_prefix="TIDEMARK_",
-        frozen=True,
-        cli_prog_name="python -m services.indexer attach",
-        cli_kebab_case=True,
-        cli_implicit_flags=True,
-    )
+    model_config = service_config("python -m services.indexer attach")
 
     store_root: Path = Field(Path("data"), description="folder of the store")
     state_root: Path = Field(description="folder of Tidemark's files for an attached store")

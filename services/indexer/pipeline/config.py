@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Self
 
 from pydantic import Field, model_validator
-from pydantic_settings import SettingsConfigDict
 
 from tidemark.metrics.address import listen_host
+from tidemark.settings.door import service_config
 from tidemark.settings.engine import Engine
 from tidemark.settings.logs import LogLevel, LogLevelSetting
 from tidemark.store.log_folders import LogFolders
@@ -18,13 +18,7 @@ from tidemark.tracing.settings import MessageTraceSettings, Traces
 class PipelineSettings(MessageTraceSettings):
     """Settings of the indexer's pipeline. File sizes default to those of existing files, otherwise to RocketMQ's."""
 
-    model_config = SettingsConfigDict(
-        env_prefix="TIDEMARK_",
-        frozen=True,
-        cli_prog_name="python -m services.indexer pipeline",
-        cli_kebab_case=True,
-        cli_implicit_flags=True,
-    )
+    model_config = service_config("python -m services.indexer pipeline")
 
     store_root: Path = Field(Path("data"), description="folder of the store")
     once: bool = Field(False, description="index the committed messages and exit")

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Self
 
 from pydantic import Field, model_validator
-from pydantic_settings import SettingsConfigDict
 
 from tidemark.access.settings import AccessSettings
 from tidemark.remoting_server.settings import RemotingSettings
+from tidemark.settings.door import service_config
 from tidemark.settings.logs import LogLevel, LogLevelSetting
 from tidemark.store.log_folders import LogFolders
 from tidemark.store.paths import require_outside
@@ -21,13 +21,7 @@ from tidemark.tracing.settings import MessageTraceSettings
 class QuerySettings(AccessSettings, TlsSettings, MessageTraceSettings, RemotingSettings):
     """All settings. The environment variable of a field is TIDEMARK_ and the field's name in capitals."""
 
-    model_config = SettingsConfigDict(
-        env_prefix="TIDEMARK_",
-        frozen=True,
-        cli_prog_name="python -m services.indexer query",
-        cli_kebab_case=True,
-        cli_implicit_flags=True,
-    )
+    model_config = service_config("python -m services.indexer query")
 
     store_root: Path = Field(Path("data"), description="folder of the store")
     commit_log_paths: str = Field(
