@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -17,14 +17,6 @@ from tidemark.client.received_message import TopicQueue
 
 GENEROUS_S = 30.0
 _LONG_POLL_S = 0.05  # instead of 15 s
-
-
-def until(is_true: Callable[[], object]) -> None:
-    """Wait for a condition."""
-    deadline = time.monotonic() + GENEROUS_S
-    while not is_true():
-        assert time.monotonic() < deadline, "the condition did not become true"
-        time.sleep(0.002)
 
 
 class ProblemError(Exception):

@@ -114,11 +114,14 @@ class SendTracker:
     def end(self, began: float) -> None:
         """Wait until `timeout_s` after *began*, when the program ended, and log the number of messages given up."""
         self._wait(max(0.0, began + self._timeout_s - time.monotonic()))
-        unanswered = self._writers.unanswered_messages()
+        unanswered = self._writers.unanswered()
+        messages = sum(pending.messages for pending in unanswered)
         if self._held is not None:
-            unanswered += self._held.held_messages()
+            messages += self._held.held_messages()
         failed, _, error = self._take_failures()
-        _report(failed + unanswered, error, "the program ended without Producer.close()")
+        if unanswered:
+            error = error or unanswered[0].expiry()
+        _report(failed + messages, error, "the program ended without Producer.close()")
 
     def _wait(self, timeout_s: float | None) -> bool:
         deadline = None if timeout_s is None else time.monotonic() + timeout_s

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from tidemark.client.producer.topic_routes import Routes
 from tidemark.client.producer.writer_addresses import WriterList
-from tidemark.client.wire.pending_batches import PendingLimits
+from tidemark.client.wire.pending_batches import Pending, PendingLimits
 from tidemark.client.wire.wire import Wire
 from tidemark.client.wire.writer_connection import WriterLink
 from tidemark.errors import ArgumentIllegalError
@@ -79,9 +79,9 @@ class Writers:
                     return False
         return True
 
-    def unanswered_messages(self) -> int:
-        """Return the number of submitted and unanswered messages, over all writers."""
-        return sum(link.stream.unanswered_messages() for link in self.by_address.values())
+    def unanswered(self) -> list[Pending]:
+        """Return the submitted and unanswered batches of all writers."""
+        return [pending for link in self.by_address.values() for pending in link.stream.unanswered()]
 
     def close(self, deadline: float) -> None:
         """Wait for answers until *deadline*, including moving batches, and close all connections."""

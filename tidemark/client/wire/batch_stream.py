@@ -147,10 +147,10 @@ class BatchStream(ABC):
         with self._lock:
             return self._wait_for_room(self._is_idle, timeout_s)
 
-    def unanswered_messages(self) -> int:
-        """Return the number of submitted and unanswered messages."""
+    def unanswered(self) -> list[Pending]:
+        """Return the submitted and unanswered batches."""
         with self._lock:
-            return self._pending.messages
+            return list(self._pending.unanswered.values())
 
     def retire(self) -> bool:
         """Accept no more batches, and return True; return False, and change nothing, if batches are in flight."""

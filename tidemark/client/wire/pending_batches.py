@@ -104,11 +104,6 @@ class PendingBatches:
     def __len__(self) -> int:
         return len(self.unanswered)
 
-    @property
-    def messages(self) -> int:
-        """Return the number of messages in all unanswered batches."""
-        return sum(pending.messages for pending in self.unanswered.values())
-
     def have_room(self, size: int, count: int) -> bool:
         """Return True if a batch of *size* bytes and *count* messages is within the limits."""
         return not self.unanswered or (

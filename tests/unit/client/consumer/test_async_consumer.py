@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from tests.unit.client.fake_service import GENEROUS_S, FakeService, serving, until
+from tests.unit.client.fake_service import GENEROUS_S, FakeService, serving
 from tests.unit.client.received_messages import ORDERS
+from tests.waiting import until
 from tidemark.client import AsyncConsumer, Consumer
 from tidemark.client.consumer.consumer_options import ConsumerOptions
 

@@ -6,8 +6,8 @@ from typing import Any, cast
 
 import pytest
 
-from tests.unit.client.fake_service import until
 from tests.unit.client.received_messages import ORDERS
+from tests.waiting import until
 from tidemark.client.consumer.group_member import GroupMember
 from tidemark.client.received_message import TopicQueue
 from tidemark.client.rest.query import Query

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from tests.unit.client.fake_service import GENEROUS_S, FakeService, serving, until
+from tests.unit.client.fake_service import GENEROUS_S, FakeService, serving
 from tests.unit.client.received_messages import ORDERS
+from tests.waiting import until
 from tidemark.client.consumer.long_poller import Fetcher
 from tidemark.client.received_message import JSON, TopicQueue
 from tidemark.errors import QueryUnreachableError

@@ -13,9 +13,10 @@ import orjson
 import pytest
 
 from tests.builders import properties, record_bytes
-from tests.unit.client.fake_service import GENEROUS_S, until
+from tests.unit.client.fake_service import GENEROUS_S
 from tests.unit.client.received_messages import ORDERS
 from tests.unit.client.wire.remoting_peer import EndError, RemotingPeer, peer
+from tests.waiting import until
 from tidemark.client.consumer import remoting_pulls
 from tidemark.client.consumer.remoting_pulls import PullLimits, RemotingPulls
 from tidemark.client.received_message import PulledPage, TopicQueue

@@ -10,23 +10,29 @@ import pytest
 from tidemark.client import SendResult
 from tidemark.client.producer.delivery import SendTracker
 from tidemark.client.producer.writer_pool import Writers
-from tidemark.errors import DiskFullError
+from tidemark.client.wire.pending_batches import Pending
+from tidemark.errors import DiskFullError, WriterUnreachableError
+from tidemark.v1.commit_log_pb2 import AppendBatchRequest
 
 FULL = DiskFullError("the disk is full")
+
+
+def batch(messages: int = 1) -> Pending:
+    return Pending(AppendBatchRequest(topic="t"), b"x", 1, 0.0, messages=messages)
 
 
 class Streams:
     """Writers without connections, which have answered everything but *unanswered* messages."""
 
-    def __init__(self, unanswered: int = 0) -> None:
-        self.unanswered = unanswered
+    def __init__(self, *unanswered: Pending) -> None:
+        self._unanswered = unanswered
         self.is_closed = False
 
     def flush(self, timeout_s: float | None = None) -> bool:
-        return not self.unanswered
+        return not self._unanswered
 
-    def unanswered_messages(self) -> int:
-        return self.unanswered
+    def unanswered(self) -> list[Pending]:
+        return list(self._unanswered)
 
     def close(self, deadline: float) -> None:
         self.is_closed = True
@@ -70,7 +76,7 @@ def test_a_flush_reports_the_failures_since_the_last_one() -> None:
 
 
 def test_a_flush_that_timed_out_returns_false() -> None:
-    assert not delivery(Streams(unanswered=1)).flush(0.0)
+    assert not delivery(Streams(batch())).flush(0.0)
 
 
 def test_a_failure_that_its_caller_received_does_not_fail_the_flush() -> None:
@@ -115,12 +121,22 @@ def test_closing_logs_failures_of_oneway_sends(caplog: pytest.LogCaptureFixture)
 
 
 def test_program_exit_logs_failed_held_and_unanswered_messages(caplog: pytest.LogCaptureFixture) -> None:
-    made = delivery(Streams(unanswered=4))
+    made = delivery(Streams(batch(messages=3), batch(messages=1)))
     made.hold(Held(made, 2))
     made.fail(1, FULL)
     with caplog.at_level(logging.ERROR, "tidemark.client.producer"):
         made.end(time.monotonic() - 60)
     assert "7 messages were given up when the program ended without Producer.close()" in caplog.text
+    assert FULL.message in caplog.text
+
+
+def test_the_reason_of_what_has_not_failed_yet_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    """The program may end before the deadline of its last messages."""
+    unsent = batch()
+    unsent.last_error = WriterUnreachableError("nobody listens")
+    with caplog.at_level(logging.ERROR, "tidemark.client.producer"):
+        delivery(Streams(unsent)).end(time.monotonic() - 60)
+    assert "WriterUnreachableError: nobody listens" in caplog.text
 
 
 def test_program_exit_without_a_loss_logs_nothing(caplog: pytest.LogCaptureFixture) -> None:

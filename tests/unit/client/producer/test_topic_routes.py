@@ -5,8 +5,9 @@ from contextlib import contextmanager
 
 import pytest
 
-from tests.unit.client.fake_service import GENEROUS_S, until
+from tests.unit.client.fake_service import GENEROUS_S
 from tests.unit.client.fake_writer import FakeWriter
+from tests.waiting import until
 from tidemark.client.message_queue import MessageQueue
 from tidemark.client.producer import topic_routes
 from tidemark.client.producer.topic_routes import Routes

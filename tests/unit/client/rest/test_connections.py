@@ -15,9 +15,9 @@ import pytest
 
 from tests.certificates import Authority
 from tests.unit.client.echo_service import echo_service
-from tests.unit.client.fake_service import until
 from tests.unit.client.rest.test_query import IdleServer
 from tests.unit.client.test_own_process import is_true_in_a_fork
+from tests.waiting import until
 from tidemark.client.rest.connections import Connections, SentRequest
 from tidemark.errors import ForkedProcessError, QueryUnreachableError, TlsFailedError
 from tidemark.tls.credentials import Credentials

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import Future
 from typing import Any
 
@@ -72,10 +72,3 @@ def bodies(writer: FakeWriter) -> list[bytes]:
 
 def has_thread(stream: RemotingStream) -> bool:
     return any(thread.is_alive() for thread in stream._threads)
-
-
-def until(is_true: Callable[[], object]) -> None:
-    deadline = time.monotonic() + LONG_S
-    while not is_true():
-        assert time.monotonic() < deadline
-        time.sleep(0.002)

@@ -13,7 +13,8 @@ import pytest
 
 from tests.unit.client.fake_writer import FakeWriter, Gate
 from tests.unit.client.wire.remoting_peer import FAULTS, RemotingPeer, appending, peer
-from tests.unit.client.wire.remoting_sends import LONG_S, batch, begin, bodies, send, send_alone, stream_to, until
+from tests.unit.client.wire.remoting_sends import LONG_S, batch, begin, bodies, send, send_alone, stream_to
+from tests.waiting import until
 from tidemark.client.send_result import SendResult
 from tidemark.client.wire.lone_send import LoneSendStream
 from tidemark.errors import DeadlineExceededError, StoreClosedError, StoreError
@@ -47,7 +48,7 @@ def require_nothing_in_flight(stream: LoneSendStream) -> None:
     pending = stream._pending
     assert stream.is_idle
     assert stream.flush(0)
-    assert not (stream._frames or stream.unanswered_messages() or pending._deadlines)
+    assert not (stream._frames or stream.unanswered() or pending._deadlines)
     assert (pending.bytes_in_flight, pending.messages_in_flight, pending._sent, pending.ready_bytes) == (0, 0, 0, 0)
 
 
@@ -76,7 +77,7 @@ def test_a_lone_send_is_in_flight_until_it_is_answered(writer: FakeWriter, strea
         sent = pool.submit(send_alone, stream, "a")
         assert gate.reached.wait(LONG_S)
         assert not stream.is_idle
-        assert stream.unanswered_messages() == 1
+        assert len(stream.unanswered()) == 1
         assert stream._pending.messages_in_flight == 1
         with ThreadPoolExecutor(1) as waiting:
             flushed = waiting.submit(stream.flush)

@@ -22,8 +22,8 @@ from tests.unit.client.wire.remoting_sends import (
     send,
     send_alone,
     stream_to,
-    until,
 )
+from tests.waiting import until
 from tidemark.client.wire import remoting_stream
 from tidemark.client.wire.answer_reader import AnswerReader
 from tidemark.client.wire.frame_socket import FrameSocket
@@ -109,7 +109,7 @@ def test_a_waiting_sender_reads_for_one_that_has_left(writer: FakeWriter, served
         assert not has_thread(stream)
         assert gate.reached.wait(LONG_S)
         assert not stream.flush(0.05)
-        assert stream.unanswered_messages() == 1
+        assert len(stream.unanswered()) == 1
         gate.open()
         assert stream.flush(LONG_S)
         assert one.future.done()
@@ -146,7 +146,7 @@ def test_an_interrupted_send_is_stored_once_and_no_later_answer_is_lost(
             with pytest.raises(KeyboardInterrupt):
                 send(stream, "second")
         assert stream.flush(LONG_S)
-        assert stream.unanswered_messages() == 0
+        assert not stream.unanswered()
         assert send(stream, "third").queue_offset == 2
     assert bodies(writer) == [b"first", b"second", b"third"]
     assert served.accepted == 2
