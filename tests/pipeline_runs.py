@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -105,11 +103,3 @@ def queue_files(root: Path) -> dict[str, bytes]:
 def index_contents(root: Path) -> list[bytes]:
     """Return the contents of the index files, oldest first. Their names are times."""
     return [path.read_bytes() for path in sorted((root / "index").iterdir())]
-
-
-def until(is_so: Callable[[], bool]) -> None:
-    """Wait at most ten seconds for the condition."""
-    deadline = time.monotonic() + 10
-    while not is_so():
-        assert time.monotonic() < deadline
-        time.sleep(0.005)

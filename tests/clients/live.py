@@ -3,24 +3,13 @@
 from __future__ import annotations
 
 import threading
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple, Self
 
 from .programs import Program, Way
 
 LIMIT_S = 120.0
-_POLL_S = 0.02
 _END_S = 60.0
-
-
-def wait_until(holds: Callable[[], bool], what: str, limit_s: float = LIMIT_S) -> None:
-    """Wait until *holds*. Raises AssertionError with *what* after *limit_s*."""
-    deadline = time.monotonic() + limit_s
-    while not holds():
-        assert time.monotonic() < deadline, what
-        time.sleep(_POLL_S)
 
 
 class Received(NamedTuple):

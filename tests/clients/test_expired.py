@@ -13,11 +13,12 @@ import pytest
 from benchmarks.peers.toolchain import ToolchainMissingError
 from tests.conformance.broker.file_sizes import FileSizes
 from tests.remoting_client import RemotingClient
+from tests.waiting import until
 from tidemark.remoting import RequestCode
 
 from .conftest import wanted_systems
 from .judging import require_program, require_system
-from .live import Live, wait_until
+from .live import Live
 from .programs import USUAL, Program
 from .scenarios import BOTH
 from .systems import BROKER, TIDEMARK, BrokerSystem, System, TidemarkSystem
@@ -81,7 +82,7 @@ def topic(system: System) -> str:
         time.sleep(_PAUSE_S)
         return min_offset(system, name) > 0
 
-    wait_until(send_some, "no message has expired", _EXPIRY_S)
+    until(send_some, "no message has expired", _EXPIRY_S)
     return name
 
 
@@ -107,5 +108,5 @@ def test_a_group_that_begins_at_the_end_receives_no_message_of_before(
             time.sleep(_PAUSE_S)
             return bool(consumer.received)
 
-        wait_until(send_a_new_one, "nothing is received")
+        until(send_a_new_one, "nothing is received")
         assert all(body.startswith("new-") for body in consumer.bodies)

@@ -12,10 +12,11 @@ import pytest
 
 from benchmarks.peers.toolchain import ToolchainMissingError
 from tests.remoting_client import RemotingClient
+from tests.waiting import until
 from tidemark.local.local_stack import QUERY, WRITER
 
 from .judging import require_program, require_system
-from .live import LIMIT_S, Live, wait_until
+from .live import LIMIT_S, Live
 from .programs import USUAL, Program
 from .scenarios import BOTH
 from .systems import BROKER, TIDEMARK, System
@@ -77,7 +78,7 @@ class Stage:
     def shares(self, *members: Live, limit_s: float = LIMIT_S) -> list[int]:
         """Send one message to each queue, wait until all are received, and return how many each member received."""
         bodies = set(self.send_to_each_queue())
-        wait_until(lambda: bodies <= received(*members), "messages are not received", limit_s)
+        until(lambda: bodies <= received(*members), "messages are not received", limit_s)
         return [sum(body in bodies for body in member.bodies) for member in members]
 
 
@@ -87,7 +88,7 @@ def received(*members: Live) -> set[str]:
 
 def wait_for_acknowledged(sender: Live) -> None:
     count = len(sender.acknowledged) + MESSAGES
-    wait_until(lambda: len(sender.acknowledged) >= count, "too few messages are acknowledged")
+    until(lambda: len(sender.acknowledged) >= count, "too few messages are acknowledged")
 
 
 @pytest.fixture(params=BOTH)
@@ -119,7 +120,7 @@ only_tidemark = pytest.mark.parametrize("stage", [TIDEMARK], indirect=True)
 @on_both
 def test_a_member_takes_over_the_queues_of_a_killed_one(stage: Stage) -> None:
     first, second = stage.start("live_receive"), stage.start("live_receive")
-    wait_until(lambda: stage.shares(first, second) == [2, 2], "the members do not share the queues")
+    until(lambda: stage.shares(first, second) == [2, 2], "the members do not share the queues")
     second.kill()
     assert stage.shares(first, limit_s=TAKE_OVER_S) == [QUEUES]
     assert received(first, second) == set(stage.sent)
@@ -135,7 +136,7 @@ def test_no_acknowledged_message_is_lost_when_what_takes_them_is_killed(stage: S
         stage.system.start_again(WRITER)
     wait_for_acknowledged(sender)
     sender.end()
-    wait_until(lambda: set(sender.acknowledged) <= received(consumer), "an acknowledged message is not received")
+    until(lambda: set(sender.acknowledged) <= received(consumer), "an acknowledged message is not received")
 
 
 # A broker answers with the members that it knows so far: for a while after its start two of them consume one queue.
@@ -144,14 +145,14 @@ def test_no_acknowledged_message_is_lost_when_what_takes_them_is_killed(stage: S
 def test_no_two_members_consume_a_queue_after_a_restart(stage: Stage, service: str) -> None:
     """Clients ask either service for the members. One that does not come back is left out after a while."""
     first, second = stage.start("live_receive"), stage.start("live_receive")
-    wait_until(lambda: stage.shares(first, second) == [2, 2], "the members do not share the queues")
+    until(lambda: stage.shares(first, second) == [2, 2], "the members do not share the queues")
     begun = len(stage.sent)
     time.sleep(SAVED_S)
     stage.system.kill(service)
     if service == QUERY:
         stage.send_to_each_queue()
     stage.system.start_again(service)
-    wait_until(lambda: set(stage.sent) <= received(first, second), "messages are lost")
+    until(lambda: set(stage.sent) <= received(first, second), "messages are lost")
     for _ in range(SETTLE_ROUNDS):
         assert stage.shares(first, second) == [2, 2]
         time.sleep(ROUND_S)

@@ -18,6 +18,7 @@ import psutil
 import pytest
 
 from tests.built_store import BuiltStore
+from tests.waiting import until
 from tidemark.local.local_stack import free_port
 
 pytestmark = pytest.mark.integration
@@ -64,13 +65,6 @@ def start(tmp_path: Path) -> Iterator[Start]:
         process.wait()
 
 
-def wait_until(holds: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 120
-    while not holds():
-        assert time.monotonic() < deadline, "the condition did not hold in time"
-        time.sleep(0.005)
-
-
 def handles_signals(pid: int) -> bool:
     """Return True once the process has its handlers: before, the interpreter runs without a service."""
     status = Path(f"/proc/{pid}/status").read_text()
@@ -96,7 +90,7 @@ def test_signal_before_the_imports_are_done_ends_the_service(
     start: Start, service: str, number: signal.Signals
 ) -> None:
     process = start(service)
-    wait_until(lambda: handles_signals(process.pid))
+    until(lambda: handles_signals(process.pid))
     process.send_signal(number)
     _, said = process.communicate(timeout=60)
     assert (process.returncode, events(said)) == (0, ["startup_interrupted"]), said
@@ -108,7 +102,7 @@ def test_signal_before_the_imports_are_done_ends_the_service(
 def test_signal_at_any_moment_of_the_start_ends_the_service(start: Start, service: str, delay_s: float) -> None:
     """It prints the line of an interrupted start, or the last line of an orderly stop."""
     process = start(service)
-    wait_until(lambda: handles_signals(process.pid))
+    until(lambda: handles_signals(process.pid))
     time.sleep(delay_s)
     process.send_signal(signal.SIGTERM)
     _, said = process.communicate(timeout=120)
@@ -121,13 +115,13 @@ def test_signal_at_any_moment_of_the_start_ends_the_service(start: Start, servic
 def test_signal_while_the_jvm_starts_ends_pipeline_and_jvm(start: Start, number: signal.Signals) -> None:
     """The service stops in order: its understudy is at work."""
     process = start("pipeline")
-    wait_until(lambda: javas_of(process.pid))
+    until(lambda: javas_of(process.pid))
     javas = javas_of(process.pid)
     process.send_signal(number)
     _, said = process.communicate(timeout=60)
     assert process.returncode == 0, said
     assert events(said)[-1] == "pipeline_stopped", said
-    wait_until(lambda: not any(Path(f"/proc/{java}").exists() for java in javas))
+    until(lambda: not any(Path(f"/proc/{java}").exists() for java in javas))
 
 
 @pytest.mark.parametrize("service", ["writer", "query"])
@@ -136,7 +130,7 @@ def test_a_service_stops_in_order_from_the_moment_in_which_its_port_is_open(star
     for _ in range(3):
         port = free_port()
         process = start(service, **{f"TIDEMARK_{service.upper()}_LISTEN": f"127.0.0.1:{port}"})
-        wait_until(partial(listens, port))
+        until(partial(listens, port))
         process.send_signal(signal.SIGTERM)
         _, errors = process.communicate(timeout=120)
         assert process.returncode == 0

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tests.replication.members import Members, until
+from tests.replication.members import Members
+from tests.waiting import until
 from tidemark.client import SendStatus
 
 TOPIC = "orders"

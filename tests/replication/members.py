@@ -7,8 +7,7 @@ import hashlib
 import os
 import signal
 import subprocess
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TypeVar
 
@@ -16,27 +15,15 @@ import httpx
 
 from tests.fixed_ports import fixed_port
 from tests.replication.service_process import ServiceProcess
+from tests.waiting import LONG_S, until
 from tidemark.client import Producer
 from tidemark.client.wire.group_admin import GroupMember, GroupStatus, ReplicationGroup
 from tidemark.errors import DeadlineExceededError, StoreError
 
-LONG_S = 60.0
 SEGMENT_BYTES = 1 << 18
 _HTTP = httpx.Client(timeout=2)  # httpx.get reads all certificates at each call
 
-T = TypeVar("T")
 Refusal = TypeVar("Refusal", bound=StoreError)
-
-
-def until(
-    condition: Callable[[], T | None], what: str, timeout_s: float = LONG_S, *, found: Callable[[], str] | None = None
-) -> T:
-    """Wait until *condition* holds, and return its value. found: describes the state, for the failure."""
-    deadline = time.monotonic() + timeout_s
-    while not (value := condition()):
-        assert time.monotonic() < deadline, f"{what}: {'' if found is None else found()}"
-        time.sleep(0.02)
-    return value
 
 
 class Members:

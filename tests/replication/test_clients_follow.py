@@ -14,8 +14,8 @@ import pytest
 from tests.replication.conftest import MakeElected
 from tests.replication.elected import TOPIC
 from tests.replication.load import stored_keys
-from tests.replication.members import until
 from tests.replication.nemesis.faults import LinkedMembers
+from tests.waiting import until
 from tidemark.client import AsyncProducer, Consumer, Producer, Query, ReceivedMessage, SendStatus
 from tidemark.client.wire.topic_admin import Topics
 from tidemark.client.wire.wire import Wire

@@ -12,8 +12,8 @@ import pytest
 from tests.replication.conftest import TTL_MS, MakeElected
 from tests.replication.elected import TOPIC
 from tests.replication.load import Load, require_stored
-from tests.replication.members import until
 from tests.replication.nemesis.faults import ETCD, LinkedMembers
+from tests.waiting import until
 from tidemark.client.wire.topic_admin import Topics
 from tidemark.errors import ArgumentIllegalError, DeadlineExceededError, NotLeaderError
 from tidemark.replication.etcd.gateway import EtcdGateway, encoded

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.etcd import Etcd
-from tests.replication.members import until
+from tests.waiting import until
 from tidemark.errors import GroupStoreUnavailableError, StaleEpochError
 from tidemark.replication.etcd.gateway import EtcdGateway, encoded
 from tidemark.replication.etcd.group_store import EtcdGroupStore, Seen

@@ -15,7 +15,8 @@ import pytest
 from tests.pipeline_runs import build, plan_of, queue_files
 from tests.replication.conftest import Make
 from tests.replication.load import Load, require_stored, stored_keys
-from tests.replication.members import Members, until
+from tests.replication.members import Members
+from tests.waiting import until
 from tidemark.client import BATCH_QUEUE, Message, SendStatus
 from tidemark.client.wire.topic_admin import Topics
 from tidemark.errors import (

@@ -13,7 +13,8 @@ from services.writer.rpc.member_channel import open_stream
 from tests.replication.conftest import Make, MakeElected
 from tests.replication.elected import TOPIC, Elected
 from tests.replication.load import stored_keys
-from tests.replication.members import SEGMENT_BYTES, until
+from tests.replication.members import SEGMENT_BYTES
+from tests.waiting import until
 from tidemark.client import Consumer, Producer, Query, SendStatus
 from tidemark.client.wire.topic_admin import Topics
 from tidemark.errors import (

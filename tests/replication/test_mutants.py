@@ -11,11 +11,11 @@ import pytest
 
 from tests.replication.conftest import MakeElected
 from tests.replication.load import stored_messages
-from tests.replication.members import until
 from tests.replication.nemesis.clients import clients
 from tests.replication.nemesis.faults import LinkedMembers
 from tests.replication.nemesis.history import History, findings
 from tests.replication.test_nemesis import heal, prepare
+from tests.waiting import until
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.exhaustive]
 

@@ -9,10 +9,10 @@ import pytest
 
 from tests.replication.conftest import MakeElected
 from tests.replication.load import stored_messages
-from tests.replication.members import until
 from tests.replication.nemesis.clients import BATCHES, COMPARED, QUEUES, SINGLES, clients
 from tests.replication.nemesis.faults import LinkedMembers, Nemesis
 from tests.replication.nemesis.history import History, findings
+from tests.waiting import until
 from tidemark.client import Query
 from tidemark.client.wire.topic_admin import Topics
 from tidemark.index.check.scope import whole_store

@@ -12,8 +12,9 @@ import pytest
 
 from tests.replication.conftest import Make, MakeElected
 from tests.replication.elected import TOPIC
-from tests.replication.members import Members, until
+from tests.replication.members import Members
 from tests.replication.nemesis.faults import LinkedMembers
+from tests.waiting import until
 from tidemark.client import Message, Producer, Query
 from tidemark.client.wire.topic_admin import Topics
 from tidemark.replication.repairs import read_repairs

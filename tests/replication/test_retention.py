@@ -14,8 +14,8 @@ from services.writer.replication.messages import Acknowledged, Hello
 from services.writer.rpc.member_channel import open_stream
 from tests.replication.conftest import MakeElected
 from tests.replication.elected import TOPIC
-from tests.replication.members import until
 from tests.replication.nemesis.faults import LinkedMembers
+from tests.waiting import until
 from tidemark.cli.main import app
 from tidemark.cli.terminal.exit_status import ExitStatus
 from tidemark.client import Message, Query

@@ -16,9 +16,9 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 from tests.integration.spark.conftest import spark  # noqa: F401 - a fixture
 from tests.replication.conftest import MakeElected
 from tests.replication.elected import TOPIC
-from tests.replication.members import until
 from tests.replication.nemesis.faults import LinkedMembers
 from tests.replication.test_clients_follow import FAILOVERS, TIMEOUT_S, Sending, fail_over
+from tests.waiting import until
 from tidemark.client import Consumer, Producer, Query, ReceivedMessage
 
 pytestmark = [

@@ -15,8 +15,8 @@ import httpx
 import pytest
 
 from tests.bodies import body_of
-from tests.integration.attach.attached import wait_until
 from tests.integration.attach.served import Served
+from tests.waiting import until
 
 from .attached_readers import Consumer, Readers
 from .attached_sender import QUEUES, Sender
@@ -83,7 +83,7 @@ def require_the_same(broker: RealBroker, readers: Readers, sender: Sender, clien
     for topic in QUEUES:
         for queue in broker.client.queues(topic):
             consumer = readers.consumers[topic, queue["queue_id"]]
-            wait_until(functools.partial(has_come, consumer, queue["max_offset"]), "all is consumed")
+            until(functools.partial(has_come, consumer, queue["max_offset"]), "all is consumed")
             readers.require_no_failure()
             told = [theirs(message) for message in broker.client.read_queue(topic, queue)]
             mine = [ours_as_theirs(message) for message in consumer.seen]
@@ -124,7 +124,7 @@ def require_keys(broker: RealBroker, sender: Sender, client: httpx.Client, *, in
     """With the broker's index, require its client's results; without one, those of the messages' keys."""
     chosen = random.Random(0).sample(sender.keys, 25)
     for topic, key in [*chosen, *(("orders", f"shared{n}") for n in range(7))]:
-        wait_until(functools.partial(finds_the_same, broker, client, topic, key, indexed), f"{topic} {key} is found")
+        until(functools.partial(finds_the_same, broker, client, topic, key, indexed), f"{topic} {key} is found")
 
 
 def finds_the_same(broker: RealBroker, client: httpx.Client, topic: str, key: str, indexed: bool) -> bool:
@@ -233,9 +233,9 @@ def test_attach_follows_a_broker_that_expires_files(tmp_path: Path, capsys: pyte
             readers.require_no_failure()
             assert refused > 0
             seen = sum(len(consumer.seen) for consumer in readers.consumers.values())
-            wait_until(functools.partial(is_expired, client), "only the last file is left")
+            until(functools.partial(is_expired, client), "only the last file is left")
             for topic in QUEUES:
-                wait_until(functools.partial(same_bounds, broker, client, topic), f"bounds of {topic}")
+                until(functools.partial(same_bounds, broker, client, topic), f"bounds of {topic}")
                 for queue in broker.client.queues(topic):
                     mine = [ours_as_theirs(message) for message in whole_queue(client, topic, queue)]
                     assert mine == [theirs(message) for message in broker.client.read_queue(topic, queue)]

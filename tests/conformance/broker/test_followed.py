@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.integration.attach.attached import wait_until
+from tests.waiting import until
 from tidemark.client.producer.producer import Producer
 from tidemark.local.local_stack import LocalStack
 
@@ -91,7 +91,7 @@ def test_a_copy_follows_a_broker_through_kills_of_both(
 def broker_end(stack: LocalStack) -> int:
     """Wait until the copy has everything that the broker has now; return the end of the log."""
     since_ms = time.time() * 1000
-    wait_until(lambda: is_level(stack, since_ms), "the copy has the broker's log")
+    until(lambda: is_level(stack, since_ms), "the copy has the broker's log")
     return int(status(stack)["watermark"]["physical_offset"])
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import httpx
@@ -12,6 +11,7 @@ import orjson
 import pytest
 
 from benchmarks.peers.ports import free_run
+from tests.waiting import until
 from tidemark.client import BATCH_QUEUE, Message, Producer, Topics
 from tidemark.errors import StoreError
 from tidemark.local.local_stack import WRITER, LocalStack
@@ -29,13 +29,6 @@ SIZES = FileSizes(
 )
 NAME = "broker-a"
 SYNC_S = 150.0  # a slave asks for topics once a minute
-
-
-def until(is_so: Callable[[], object], what: str) -> None:
-    deadline = time.monotonic() + SYNC_S
-    while not is_so():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.2)
 
 
 def send_some(producer: Producer, source: random.Random, count: int) -> None:
@@ -75,7 +68,7 @@ def test_a_real_slave_copies_a_store_through_kills_of_both(tmp_path: Path, capsy
                 slave.kill()
                 time.sleep(2)
                 slave.start()
-                until(lambda: log_end(slave.store) > SIZES.commit_log, "the slave copies again")
+                until(lambda: log_end(slave.store) > SIZES.commit_log, "the slave copies again", SYNC_S)
                 stack.services.pop(WRITER).kill()
                 time.sleep(1)
                 stack.start_service(WRITER)
@@ -86,8 +79,8 @@ def test_a_real_slave_copies_a_store_through_kills_of_both(tmp_path: Path, capsy
                 producer.send_batch([Message("late", b"a"), Message("late", b"b")])
             time.sleep(2)  # delayed messages of level 1 come to their topic
             end = committed(stack)
-            until(lambda: log_end(slave.store) == end, "the slave has the log")
-            until(lambda: not compare_files(stack.data, slave.store, end).different, "queue files are equal")
+            until(lambda: log_end(slave.store) == end, "the slave has the log", SYNC_S)
+            until(lambda: not compare_files(stack.data, slave.store, end).different, "queue files are equal", SYNC_S)
             compared = compare_files(stack.data, slave.store, end).bytes
             table = orjson.loads((slave.store / "config/topics.json").read_bytes())["topicConfigTable"]
             assert table["late"]["attributes"] == {"queue.type": "BatchCQ"}
@@ -100,7 +93,7 @@ def committed(stack: LocalStack) -> int:
     def is_level() -> bool:
         return not httpx.get(f"{stack.query_url}/v1/watermark").json()["lag_bytes"]
 
-    until(is_level, "everything is indexed")
+    until(is_level, "everything is indexed", SYNC_S)
     return int(httpx.get(f"{stack.query_url}/v1/watermark").json()["committed_offset"])
 
 

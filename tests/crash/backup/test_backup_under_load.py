@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from tests.builders import wire_batch
 from tests.crash.writer.process import Load, WriterProcess
 from tests.integration.writer.harness import stored_places
 from tests.pipeline_runs import build, plan_of
+from tests.waiting import until
 from tidemark.backup.restore import restore_backup
 from tidemark.backup.take import take_backup
 from tidemark.backup.verify import verify_backup
@@ -43,18 +43,11 @@ def start_writer() -> Iterator[StartWriter]:
         process.kill()
 
 
-def wait_for(holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 60
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-
-
 def kill_a_backup(root: Path, folder: Path) -> None:
     """Run `tidemark store backup` and kill it once it has begun to copy; it may already have finished."""
     command = [sys.executable, "-m", "tidemark.cli", "store", "backup", str(root), str(folder)]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
-        wait_for(lambda: process.poll() is not None or (folder / "commitlog").exists())
+        until(lambda: process.poll() is not None or (folder / "commitlog").exists())
         process.kill()
 
 
@@ -66,14 +59,14 @@ def test_acknowledged_messages_below_a_backups_end_are_restored(start_writer: St
     """
     root, folder = tmp_path / "store", tmp_path / "backup"
     load = Load(start_writer(root), "load", body_size=2000)
-    wait_for(lambda: len(load.acknowledged) > 300)
+    until(lambda: len(load.acknowledged) > 300)
     kill_a_backup(root, folder)
     ends = []
     for _ in range(3):
         ends.append(take_backup(StorePaths(root), folder, DiskStorage(), store_name="s").manifest.end)
         assert verify_backup(folder).flaws == []
         seen = len(load.acknowledged)
-        wait_for(lambda seen=seen: len(load.acknowledged) > seen + 100)  # type: ignore[misc]
+        until(lambda seen=seen: len(load.acknowledged) > seen + 100)  # type: ignore[misc]
     load.stop()
     assert ends == sorted(set(ends))
     restored = StorePaths(tmp_path / "restored")
@@ -107,7 +100,7 @@ def check_the_restored(restored: StorePaths, end: int, start_writer: StartWriter
 def test_a_check_during_writer_load_finds_nothing(start_writer: StartWriter, tmp_path: Path) -> None:
     """The check ends at the committed offset; no queues are built yet."""
     load = Load(start_writer(tmp_path), "load", body_size=2000)
-    wait_for(lambda: len(load.acknowledged) > 200)
+    until(lambda: len(load.acknowledged) > 200)
     paths = StorePaths(tmp_path)
     ends = []
     for _ in range(5):
@@ -115,6 +108,6 @@ def test_a_check_during_writer_load_finds_nothing(start_writer: StartWriter, tmp
         assert report.findings == []
         ends.append(report.end)
         seen = len(load.acknowledged)
-        wait_for(lambda seen=seen: len(load.acknowledged) > seen)  # type: ignore[misc]
+        until(lambda seen=seen: len(load.acknowledged) > seen)  # type: ignore[misc]
     load.stop()
     assert len(set(ends)) == 5

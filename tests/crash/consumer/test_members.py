@@ -6,9 +6,8 @@ import contextlib
 import signal
 import subprocess
 import sys
-import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
@@ -16,6 +15,7 @@ import pytest
 
 from tests.built_store import BuiltStore
 from tests.query_server import serve_query
+from tests.waiting import until
 
 QUEUES = 6
 pytestmark = pytest.mark.crash
@@ -84,24 +84,17 @@ def fill(store: BuiltStore, first: int, count: int) -> list[bytes]:
     return bodies
 
 
-def wait(until: Callable[[], bool], timeout_s: float = 30) -> None:
-    deadline = time.monotonic() + timeout_s
-    while not until():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-
-
 def test_a_killed_member_of_three_loses_nothing(store: BuiltStore, group: Group) -> None:
     """Every message is handled; only those that the killed member had not committed are handled twice."""
     sent = fill(store, 0, 30)
     members = [group.start() for _ in range(3)]
-    wait(lambda: group.shares() == [QUEUES // 3] * 3)
+    until(lambda: group.shares() == [QUEUES // 3] * 3)
     sent += fill(store, 30, 200)
-    wait(lambda: len(group.handled(1)) > 50)
+    until(lambda: len(group.handled(1)) > 50)
     members[1].kill()
     members[1].wait()
-    wait(lambda: set(group.all_handled()) == set(sent))
-    wait(lambda: group.offsets() == dict.fromkeys(range(QUEUES), 230))
+    until(lambda: set(group.all_handled()) == set(sent))
+    until(lambda: group.offsets() == dict.fromkeys(range(QUEUES), 230))
     twice = {body for body, times in group.all_handled().items() if times > 1}
     assert twice <= set(group.handled(1))
 
@@ -110,15 +103,15 @@ def test_a_frozen_member_is_fenced_when_it_resumes(store: BuiltStore, group: Gro
     """Its session has expired: its commit is refused, and it joins again."""
     sent = fill(store, 0, 100)
     frozen = group.start()
-    wait(lambda: len(group.handled(0)) > 20)
+    until(lambda: len(group.handled(0)) > 20)
     frozen.send_signal(signal.SIGSTOP)
     group.start()
-    wait(lambda: set(group.all_handled()) == set(sent))
-    wait(lambda: group.offsets() == dict.fromkeys(range(QUEUES), 100))
+    until(lambda: set(group.all_handled()) == set(sent))
+    until(lambda: group.offsets() == dict.fromkeys(range(QUEUES), 100))
     frozen.send_signal(signal.SIGCONT)
-    wait(lambda: group.shares() == [QUEUES // 2, QUEUES // 2])
+    until(lambda: group.shares() == [QUEUES // 2, QUEUES // 2])
     more = set(fill(store, 100, 50))
-    wait(lambda: more <= set(group.all_handled()))
+    until(lambda: more <= set(group.all_handled()))
     assert more & set(group.handled(0))
-    wait(lambda: group.offsets() == dict.fromkeys(range(QUEUES), 150))
+    until(lambda: group.offsets() == dict.fromkeys(range(QUEUES), 150))
     assert frozen.poll() is None

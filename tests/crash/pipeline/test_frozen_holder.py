@@ -5,7 +5,6 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from multiprocessing.connection import Connection
@@ -17,6 +16,7 @@ from services.indexer.pipeline.epoch import run_share
 from services.indexer.pipeline.plan import EpochPlan
 from services.indexer.pipeline.prepare import drop_above, prepare
 from tests.pipeline_runs import GOLDEN_SETTINGS, build, index_contents, plan_of, queue_files, without_derived
+from tests.waiting import until
 from tidemark.store.marks import Marks
 from tidemark.store.storage import DiskStorage
 
@@ -52,13 +52,6 @@ def follow(plan: EpochPlan, follower: int, told: Connection) -> None:
         told.send(type(error).__name__)
 
 
-def wait_until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + TIMEOUT_S
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.002)
-
-
 def prepared_plan(root: Path) -> EpochPlan:
     """Return a plan with leases for one task at a time, which the store at *root* is ready for."""
     drained = plan_of(root, chunk_size_bytes=4096, **GOLDEN_SETTINGS[STORE])
@@ -82,15 +75,15 @@ def test_a_frozen_task_is_replaced_and_refused_when_it_resumes(
     assert plan.limit is not None and plan.limit > 2 * seen_bytes
     marks = Marks.open_read_only(plan.paths.marks)
     frozen = Task(plan, 0)
-    wait_until(lambda: marks.watermark() >= seen_bytes)
+    until(lambda: marks.watermark() >= seen_bytes)
     frozen.send(signal.SIGSTOP)
     stopped_at = marks.watermark()
     assert stopped_at < plan.limit, "the task must be frozen during its work"
     standby = Task(plan, 1)
-    wait_until(lambda: marks.watermark() == plan.limit)
+    until(lambda: marks.watermark() == plan.limit)
     frozen.send(signal.SIGCONT)
     assert frozen.outcome() == "StoreLockedError"
-    wait_until(lambda: marks.watermark() == plan.limit)
+    until(lambda: marks.watermark() == plan.limit)
     plan.stop_flag.touch()
     assert standby.outcome() == "done"
     assert marks.durable_floor() == plan.limit
@@ -106,12 +99,12 @@ def test_marks_that_a_previous_holder_overwrites_are_restored(
     plan = prepared_plan(without_derived(golden_store(STORE), tmp_path / "store"))
     holder = Task(plan, 0)
     marks = Marks.open_to_write(plan.paths.marks, DiskStorage(), shards=plan.all_shards, term=0)
-    wait_until(lambda: marks.watermark() == plan.limit)
+    until(lambda: marks.watermark() == plan.limit)
     for shard in (0, plan.shards):  # the last one is the key index
         marks.publish(shard, 1)
-        wait_until(lambda shard=shard: marks.visible(shard) == plan.limit)  # type: ignore[misc]
+        until(lambda shard=shard: marks.visible(shard) == plan.limit)  # type: ignore[misc]
     marks.say_index_synced(True)
-    wait_until(lambda: not marks.is_index_synced)
+    until(lambda: not marks.is_index_synced)
     plan.stop_flag.touch()
     assert holder.outcome() == "done"
     assert marks.is_index_synced

@@ -20,8 +20,9 @@ from services.indexer.pipeline.shards.hand_over import HandOver
 from services.indexer.pipeline.shards.shard_builder import ShardBuilder, ShardProgress
 from tests.builders import properties, write_log
 from tests.crash.pipeline.test_failed_sync import SyncRecordingStorage
-from tests.pipeline_runs import plan_of, until
+from tests.pipeline_runs import plan_of
 from tests.unit.store.recording_storage import KilledHere
+from tests.waiting import until
 from tidemark.errors import FlushFailedError
 from tidemark.store.marks import Marks
 from tidemark.store.storage import DiskStorage

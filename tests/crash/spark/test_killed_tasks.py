@@ -6,7 +6,6 @@ import contextlib
 import json
 import subprocess
 import sys
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,6 +15,7 @@ import pytest
 
 from tests.crash.spark.batch_driver import ROWS
 from tests.crash.spark.standalone import standalone_cluster
+from tests.waiting import until
 from tidemark.client import Consumer, Query, Topics
 from tidemark.local.local_stack import LocalStack
 
@@ -48,7 +48,11 @@ def write_while_killing(
         try:
             for _ in range(_KILLS):
                 before = written(query, topic)
-                until(lambda before=before: written(query, topic) > before and bool(victims(driver.pid)))  # type: ignore[misc]
+                until(
+                    lambda before=before: written(query, topic) > before and bool(victims(driver.pid)),  # type: ignore[misc]
+                    "tasks write again",
+                    _DEADLINE_S,
+                )
                 assert driver.poll() is None, "the job ended before a kill"
                 for victim in victims(driver.pid):
                     with contextlib.suppress(psutil.NoSuchProcess):
@@ -61,13 +65,6 @@ def write_while_killing(
 def written(query: Query, topic: str) -> int:
     """Return the number of visible messages of the topic."""
     return sum(int(queue["max_offset"]) for queue in query.get(f"/v1/topics/{topic}")["queues"])
-
-
-def until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + _DEADLINE_S
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 def require_each_row_once(stack: LocalStack, topic: str) -> None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,6 +14,7 @@ import httpx
 from services.indexer.attach.follower import Follower
 from services.indexer.attach.key_follower import KeyFollower
 from tests.query_server import serve_query
+from tests.waiting import until
 from tidemark.store.paths import StorePaths
 from tidemark.store.storage import DiskStorage
 
@@ -88,19 +88,11 @@ class Attached:
     def let_look(self) -> None:
         """Wait until the follower has read the present log."""
         looks = self.looks
-        wait_until(lambda: self.looks > looks + 1, "it looks")
+        until(lambda: self.looks > looks + 1, "it looks")
 
     def wait_for_watermark(self, physical_offset: int) -> None:
         """Wait until the watermark reaches *physical_offset*."""
-        wait_until(lambda: self.watermark() == physical_offset, f"the watermark reaches {physical_offset}")
-
-
-def wait_until(holds: Callable[[], bool], what: str) -> None:
-    """Wait until the condition holds; AssertionError if it never does."""
-    deadline = time.monotonic() + TIMEOUT_S
-    while not holds():
-        assert time.monotonic() < deadline, f"never: {what}"
-        time.sleep(0.005)
+        until(lambda: self.watermark() == physical_offset, f"the watermark reaches {physical_offset}")
 
 
 @contextlib.contextmanager
@@ -109,9 +101,9 @@ def attach(root: Path, state: Path, *, index: bool = True, **settings: Any) -> I
     attached = Attached(root, state, index=index)
     attached.start()
     try:
-        wait_until(lambda: StorePaths(root, state=state).marks.exists() or not attached._thread.is_alive(), "it starts")
+        until(lambda: StorePaths(root, state=state).marks.exists() or not attached._thread.is_alive(), "it starts")
         with serve_query(root, state_root=state, **settings) as attached.client:
-            wait_until(
+            until(
                 lambda: attached.client.get("/readyz").status_code == 200 or not attached._thread.is_alive(),
                 "it is ready",
             )

@@ -10,8 +10,9 @@ from typing import Any
 
 from tests.builders import record_bytes
 from tests.built_store import BuiltStore, Written
+from tests.waiting import until
 
-from .attached import Attached, attach, wait_until
+from .attached import Attached, attach
 
 
 def test_existing_and_new_messages_are_visible(broker: BuiltStore, attached: Attached) -> None:
@@ -39,7 +40,7 @@ def test_a_long_poll_is_woken_by_the_broker(broker: BuiltStore, attached: Attach
     answers: list[dict[str, Any]] = []
     waiting = threading.Thread(target=lambda: answers.append(attached.pull("orders", offset=10, wait_ms=30_000)))
     waiting.start()
-    wait_until(lambda: attached.get("/v1/status")["query"]["waiting_requests"] == 1, "it waits")
+    until(lambda: attached.get("/v1/status")["query"]["waiting_requests"] == 1, "it waits")
     broker.append("orders", b"new")
     waiting.join()
     assert [message["body"] for message in answers[0]["messages"]] == ["new"]
@@ -55,7 +56,7 @@ def test_a_record_is_not_visible_before_its_unit_is_complete(broker: BuiltStore,
     unit = struct.pack(">qiq", written.physical_offset, written.size, 0)
     for part in (0, 8, 11):  # physical offset; all but the last byte of the size
         broker.write_units("orders", 0, 10, unit[:part])
-        wait_until(lambda: attached.get("/v1/watermark")["committed_offset"] == broker.end, "the record is seen")
+        until(lambda: attached.get("/v1/watermark")["committed_offset"] == broker.end, "the record is seen")
         answer = attached.pull("orders", offset=12)
         assert (answer["status"], answer["max_offset"]) == ("OFFSET_OVERFLOW_ONE", 10)
         assert answer["watermark"]["physical_offset"] == before
@@ -105,10 +106,10 @@ def test_a_truncated_log_begins_a_new_term(broker: BuiltStore, attached: Attache
     first = attached.get("/v1/watermark")["watermark"]
     broker.end, broker.next = kept, numbers
     broker.append("orders", b"anew", queue_id=1)
-    wait_until(lambda: attached.get("/v1/watermark")["watermark"]["term"] > first["term"], "the cut is noticed")
-    wait_until(lambda: attached.bodies("orders", 1) == ["anew"], "the new record is shown")
+    until(lambda: attached.get("/v1/watermark")["watermark"]["term"] > first["term"], "the cut is noticed")
+    until(lambda: attached.bodies("orders", 1) == ["anew"], "the new record is shown")
     broker.append("orders", b"instead")
-    wait_until(lambda: attached.bodies("orders", offset=10)[:1] == ["instead"], "the new record is shown")
+    until(lambda: attached.bodies("orders", offset=10)[:1] == ["instead"], "the new record is shown")
     for number in range(100):
         broker.append("orders", f"later{number}".encode())
     attached.wait_for_watermark(broker.end)

@@ -10,8 +10,9 @@ import pytest
 
 from services.indexer.attach import key_follower
 from tests.built_store import BuiltStore
+from tests.waiting import until
 
-from .attached import Attached, attach, wait_until
+from .attached import Attached, attach
 
 
 @pytest.fixture(autouse=True)
@@ -39,7 +40,7 @@ def test_the_index_of_the_broker_is_used(broker: BuiltStore, attached: Attached)
     for number in range(10, 200):
         broker.append("orders", f"m{number}".encode(), {"KEYS": f"k{number}"})
     attached.wait_for_watermark(broker.end)
-    wait_until(lambda: find(attached, "k199") == ["m199"], "the newest key is found")
+    until(lambda: find(attached, "k199") == ["m199"], "the newest key is found")
     assert find(attached, "k3") == ["m3"]
     attached.let_look()
     assert own_files(attached) == []
@@ -71,7 +72,7 @@ def test_a_store_without_an_index_gets_one(broker: BuiltStore, tmp_path: Path) -
             for number in range(100):
                 broker.append("orders", f"{round_number}-{number}".encode(), {"KEYS": f"n{number}"})
             expected = [f"{earlier}-99" for earlier in range(round_number + 1)]
-            wait_until(functools.partial(finds, attached, "n99", expected), "it is indexed")
+            until(functools.partial(finds, attached, "n99", expected), "it is indexed")
             assert find(attached, "k3") == ["m3"]
             assert find(attached, "n0") == [f"{earlier}-0" for earlier in range(round_number + 1)]
             assert len(own_files(attached)) > 1
@@ -84,7 +85,7 @@ def test_an_index_that_the_broker_stops_writing_is_continued(broker: BuiltStore,
     broker.index = lambda *_: None  # type: ignore[method-assign]
     for number in range(10, 30):
         broker.append("orders", f"m{number}".encode(), {"KEYS": f"k{number} all"})
-    wait_until(lambda: find(attached, "k29") == ["m29"], "it is indexed")
+    until(lambda: find(attached, "k29") == ["m29"], "it is indexed")
     assert find(attached, "k3") == ["m3"]
     assert find(attached, "all") == [f"m{number}" for number in range(10, 30)]
     assert own_files(attached)
@@ -94,13 +95,13 @@ def test_the_own_index_drops_truncated_records(broker: BuiltStore, attached: Att
     """Keys of overwritten records find nothing, those of the new ones are found."""
     broker.index = lambda *_: None  # type: ignore[method-assign]
     broker.append("orders", b"kept", {"KEYS": "all"})
-    wait_until(lambda: find(attached, "all") == ["kept"], "it is indexed")
+    until(lambda: find(attached, "all") == ["kept"], "it is indexed")
     attached.wait_for_watermark(broker.end)
     kept, numbers = broker.end, dict(broker.next)
     broker.append("orders", b"lost", {"KEYS": "all"})
-    wait_until(lambda: find(attached, "all") == ["kept", "lost"], "it is indexed")
+    until(lambda: find(attached, "all") == ["kept", "lost"], "it is indexed")
     broker.end, broker.next = kept, numbers
     broker.append("orders", b"new", {"KEYS": "fresh all"}, queue_id=1)
     broker.append("orders", b"more", {"KEYS": "all"})
-    wait_until(lambda: find(attached, "all") == ["kept", "new", "more"], "the index follows")
+    until(lambda: find(attached, "all") == ["kept", "new", "more"], "the index follows")
     assert find(attached, "fresh") == ["new"]

@@ -12,9 +12,10 @@ import httpx
 import pytest
 
 from tests.built_store import BuiltStore
+from tests.waiting import until
 from tidemark.store.lock import FolderLock, StoreLock
 
-from .attached import Attached, attach, look_at, wait_until
+from .attached import Attached, attach, look_at
 from .served import Served
 
 
@@ -136,4 +137,4 @@ def test_broker_groups_are_visible_and_own_offsets_are_stored_separately(
     replacement = theirs.with_suffix(".new")
     replacement.write_text(json.dumps({"offsetTable": {"orders@h": {"0": 8}}}))
     os.replace(replacement, theirs)
-    wait_until(lambda: attached.get(path.format("h"))["offset"] == 8, "the broker's progress is seen")
+    until(lambda: attached.get(path.format("h"))["offset"] == 8, "the broker's progress is seen")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import threading
-import time
 import uuid
 from typing import Any
 
 import pytest
 
 from tests.integration.cli.conftest import Tidemark
+from tests.waiting import until
 from tidemark.cli.terminal.exit_status import ExitStatus
 from tidemark.client import Consumer, Message, Producer, ReceivedMessage
 
@@ -39,7 +39,7 @@ def failed(tidemark: Tidemark) -> tuple[str, str]:
 
     with Consumer(topic, group=group, url=tidemark.query_url) as consumer:
         consumer.consume(fail, max_attempts=1, writer=writer, stop=stop, on_error=lambda *_: None)
-    _wait_until(lambda: _of(tidemark, group)["messages"] == COUNT)
+    until(lambda: _of(tidemark, group)["messages"] == COUNT)
     return topic, group
 
 
@@ -47,13 +47,6 @@ def _of(tidemark: Tidemark, group: str) -> dict[str, Any]:
     """Return the group's entry in `dlq list`."""
     found = [one for one in tidemark.json("dlq", "list")["groups"] if one["group"] == group]
     return found[0] if found else {"messages": 0}
-
-
-def _wait_until(holds: Any) -> None:
-    deadline = time.monotonic() + 30
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
 
 
 def test_dead_letters_are_listed_and_shown_with_their_topic(tidemark: Tidemark, failed: tuple[str, str]) -> None:
@@ -75,7 +68,7 @@ def test_redriven_dead_letters_equal_the_first_send(tidemark: Tidemark, failed: 
     assert tidemark.json(*redrive, "--max", 1) == {"group": group, "sent": 1, "waiting": COUNT - 1}
     assert tidemark.json(*redrive) == {"group": group, "sent": COUNT - 1, "waiting": 0}
     assert tidemark.json(*redrive) == {"group": group, "sent": 0, "waiting": 0}
-    _wait_until(lambda: len(tidemark.messages(topic)) == 2 * COUNT)
+    until(lambda: len(tidemark.messages(topic)) == 2 * COUNT)
     first, again = tidemark.messages(topic)[:COUNT], tidemark.messages(topic)[COUNT:]
     names = ("body", "tag", "keys", "properties", "reconsume_times")
     assert sorted([[one[name] for name in names] for one in again], key=str) == sorted(
@@ -103,7 +96,7 @@ def test_dead_letters_can_be_sent_to_another_topic(tidemark: Tidemark, failed: t
     assert tidemark.run("dlq", "redrive", group, "--to", other, given="n\n").returncode == ExitStatus.FAILED
     assert _of(tidemark, group)["waiting"] == COUNT
     assert tidemark.json("dlq", "redrive", group, "--to", other, "--yes")["sent"] == COUNT
-    _wait_until(lambda: len(tidemark.messages(other)) == COUNT)
+    until(lambda: len(tidemark.messages(other)) == COUNT)
 
 
 def test_a_dead_letter_without_an_origin_topic_is_reported(tidemark: Tidemark) -> None:
@@ -128,4 +121,4 @@ def test_a_redrive_after_a_reset_stores_dead_letters_again(tidemark: Tidemark, f
     assert tidemark.json(*redrive)["sent"] == COUNT
     tidemark.run("group", "reset", f"{group}-redrive", "--topic", f"%DLQ%{group}", "--to", "earliest", "--yes")
     assert tidemark.json(*redrive) == {"group": group, "sent": COUNT, "waiting": 0}
-    _wait_until(lambda: len(tidemark.messages(topic)) == 3 * COUNT)
+    until(lambda: len(tidemark.messages(topic)) == 3 * COUNT)

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from tests.integration.client.stored import records
 from tests.integration.writer.harness import RunningWriter, stored_records
 from tests.proxy import Proxy
 from tests.query_server import serve_query, serve_query_over_tls
+from tests.waiting import until
 from tidemark.client import AsyncConsumer, AsyncProducer, Consumer, Credentials, Producer, SendResult, TopicQueue
 from tidemark.client.consumer.remoting_pulls import RemotingPulls
 from tidemark.client.wire.remoting_stream import RemotingStream
@@ -90,13 +91,6 @@ def put(store: BuiltStore, *bodies: bytes) -> None:
     for body in bodies:
         store.append("orders", body)
     store.publish()
-
-
-def until(is_true: Callable[[], object]) -> None:
-    deadline = time.monotonic() + LONG_S
-    while not is_true():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 # ── the choice of the wire ──────────────────────────────────────────────────────────────────────────────────────────

@@ -11,6 +11,7 @@ import pytest
 
 from tests.integration.conftest import WITHOUT_SPARK
 from tests.integration.consumer.test_consumer import take
+from tests.waiting import until
 from tidemark.client import Consumer, Message, Producer, ReceivedMessage
 from tidemark.errors import TopicNotFoundError
 from tidemark.local.local_stack import WRITER, LocalStack
@@ -54,13 +55,6 @@ class Worker:
         self._consumer.close()
 
 
-def wait(until: Callable[[], bool], timeout_s: float = 30) -> None:
-    deadline = time.monotonic() + timeout_s
-    while not until():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-
-
 def send(stack: LocalStack, topic: str, *bodies: str, key: str | None = None) -> None:
     with Producer(stack.writer_address) as producer:
         for body in bodies:
@@ -78,7 +72,7 @@ def test_a_failed_message_is_retried_and_others_do_not_wait(stack: LocalStack) -
 
     send(stack, "again", "bad", "good-1", "good-2")
     with Worker(stack, "again", handle) as worker:
-        wait(lambda: len(seen) == 4)
+        until(lambda: len(seen) == 4)
     assert [message.body for message in seen][-1] == b"bad"
     assert [type(failure) for failure in worker.failures] == [RuntimeError]
     last = seen[-1]
@@ -95,9 +89,9 @@ def test_after_the_last_attempt_a_message_becomes_a_dead_letter(stack: LocalStac
 
     send(stack, "hopeless", "body")
     with Worker(stack, "hopeless", handle, max_attempts=2):
-        wait(lambda: attempts == [0, 1])
+        until(lambda: attempts == [0, 1])
         with Consumer(queues=[("%DLQ%hopeless-handlers", 0)], url=stack.query_url) as dead:
-            wait(lambda: _exists(dead))
+            until(lambda: _exists(dead))
             (letter,) = take(dead, 1)
     assert (letter.body, letter.tag, letter.keys) == (b"body", "T", ("body",))
     assert letter.properties["DLQ_ORIGIN_TOPIC"] == "hopeless"
@@ -123,7 +117,7 @@ def test_in_ordered_mode_a_failed_message_holds_its_queue(stack: LocalStack) -> 
 
     send(stack, "ordered", "a", "b", "c", key="one-queue")
     with Worker(stack, "ordered", handle, ordered=True):
-        wait(lambda: "c" in seen)
+        until(lambda: "c" in seen)
     assert seen == ["a", "b", "b", "c"]
 
 
@@ -139,10 +133,10 @@ def test_a_failed_message_waits_for_its_writer(stack: LocalStack) -> None:
 
     send(stack, "waits", "body")
     with Worker(stack, "waits", handle) as worker:
-        wait(lambda: attempts == [0])
+        until(lambda: attempts == [0])
         time.sleep(1)
         stack.start_service(WRITER)
-        wait(lambda: attempts == [0, 1], timeout_s=60)
+        until(lambda: attempts == [0, 1], timeout_s=60)
     assert isinstance(worker.failures[0], RuntimeError)
 
 
@@ -162,7 +156,7 @@ def test_each_failed_message_of_an_inner_batch_is_retried(stack: LocalStack, bod
         producer.topics.create(topic, queues=1, attributes={"+queue.type": "BatchCQ"})
         producer.send_batch([Message(topic, body) for body in bodies])
     with Worker(stack, topic, handle, workers=1) as worker:
-        wait(lambda: len(again) == len(bodies))
+        until(lambda: len(again) == len(bodies))
     assert sorted(message.text() for message in again) == bodies
     assert {type(failure) for failure in worker.failures} == {RuntimeError}
 
@@ -181,7 +175,7 @@ def test_each_failed_message_of_an_inner_batch_becomes_a_dead_letter(stack: Loca
         Worker(stack, topic, fail, max_attempts=1, ordered=ordered),
         Consumer(queues=[(f"%DLQ%{topic}-handlers", 0)], url=stack.query_url) as dead,
     ):
-        wait(lambda: _exists(dead))
+        until(lambda: _exists(dead))
         assert [message.text() for message in take(dead, 3, timeout_s=30)] == ["ping"] * 3
 
 
@@ -221,7 +215,7 @@ def test_a_retry_reaches_only_members_that_read_its_first_topic(stack: LocalStac
         return Worker(stack, own, handler(own), group="two-topics", tag=own, where={"own": own})
 
     with worker("first"), worker("second"):
-        wait(lambda: all(sum(times == 2 for _, times in got) >= 4 for got in seen.values()), timeout_s=120)
+        until(lambda: all(sum(times == 2 for _, times in got) >= 4 for got in seen.values()), timeout_s=120)
     for own, got in seen.items():
         assert {text for text, _ in got} == {f"{own}-{number}" for number in range(4)}
         assert sorted(times for _, times in got) == [0] * 4 + [1] * 4 + [2] * 4
@@ -232,7 +226,7 @@ def test_handled_messages_are_committed_without_auto_commit(stack: LocalStack) -
     send(stack, "no-auto", "a", "b", "c")
     for _ in range(2):
         with Worker(stack, "no-auto", lambda message: handled.append(message.text()), auto_commit=False):
-            wait(lambda: len(handled) >= 3)
+            until(lambda: len(handled) >= 3)
             time.sleep(0.5)
     assert sorted(handled) == ["a", "b", "c"]
 

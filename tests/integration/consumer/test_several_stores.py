@@ -7,12 +7,12 @@ import pickle
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from tests.integration.several_stores import Pair
+from tests.waiting import until
 from tidemark.client import AsyncConsumer, Consumer, Producer, Query, ReceivedMessage, StoreQueue, TopicQueue, Topics
 from tidemark.errors import ArgumentIllegalError, TopicNotFoundError, UnavailableError
 from tidemark.local.local_stack import QUERY, free_port
@@ -21,12 +21,6 @@ pytestmark = pytest.mark.integration
 over_both_wires = pytest.mark.usefixtures("wire")
 
 TIMEOUT_S = 30.0
-
-
-def until(is_so: Callable[[], object]) -> None:
-    deadline = time.monotonic() + TIMEOUT_S
-    while not is_so():
-        assert time.monotonic() < deadline
 
 
 def read(consumer: Consumer, count: int) -> list[ReceivedMessage]:

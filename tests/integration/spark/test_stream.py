@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from tests.integration.conftest import QUEUES, Served
+from tests.waiting import until
 from tidemark.client import Query
 
 _DEADLINE_S = 60
@@ -68,13 +69,6 @@ def streams(spark: SparkSession, served: Served, tmp_path_factory: pytest.TempPa
     yield streams
     for query in streams.running:
         query.stop()
-
-
-def until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + _DEADLINE_S
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 def put(served: Served, first: int, count: int) -> list[bytes]:

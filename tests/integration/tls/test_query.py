@@ -15,9 +15,10 @@ import pytest
 
 from tests.built_store import BuiltStore
 from tests.certificates import Authority, Pair
-from tests.integration.tls.shown import shows, wait_until
+from tests.integration.tls.shown import shows
 from tests.integration.writer.harness import RunningWriter
 from tests.query_server import serve_query, serve_query_over_tls
+from tests.waiting import until
 from tidemark.client import Consumer, Credentials, Query
 from tidemark.errors import StoreError, TlsFailedError, UnavailableError
 
@@ -141,7 +142,7 @@ def test_new_connections_get_the_new_certificate_and_old_ones_continue(
         ends = metric(http, "tidemark_tls_certificate_expires_seconds")
         assert ends > 0
         new.put(files)
-        wait_until(lambda: shows(http.base_url.port or 0, new))
+        until(lambda: shows(http.base_url.port or 0, new))
         assert http.get("/v1/watermark").status_code == 200
         with Query(str(http.base_url), credentials=tls_of(stranger)) as query:
             assert query.watermark()["lag_bytes"] == 0
@@ -169,7 +170,7 @@ def test_new_connections_are_checked_by_the_new_client_ca(
         url = str(http.base_url)
         assert is_let_in(old)
         client_ca.write_bytes(stranger.ca.read_bytes())
-        wait_until(lambda: is_let_in(new))
+        until(lambda: is_let_in(new))
         assert not is_let_in(old)
 
 
@@ -180,10 +181,10 @@ def test_invalid_tls_files_keep_the_old_certificate(
     name = "tidemark_tls_reload_failed"
     with serve_query_over_tls(store.root, tls_of(authority).context(), **files.settings, tls_reload_ms=10) as http:
         files.key.write_text("broken")
-        wait_until(lambda: metric(http, name) == 1)
+        until(lambda: metric(http, name) == 1)
         assert shows(http.base_url.port or 0, server)
         server.put(files)
-        wait_until(lambda: metric(http, name) == 0)
+        until(lambda: metric(http, name) == 0)
 
 
 def test_appends_are_forwarded_to_a_writer_with_tls(

@@ -14,8 +14,9 @@ import pytest
 
 from tests.certificates import Authority, Pair
 from tests.health_checks import is_healthy
-from tests.integration.tls.shown import shows, wait_until
+from tests.integration.tls.shown import shows
 from tests.integration.writer.harness import SEGMENT_SIZE, RunningWriter, stored_records
+from tests.waiting import until
 from tidemark.client import Credentials, Producer, Topics
 from tidemark.errors import StoreError, TlsFailedError
 from tidemark.local.local_stack import WRITER, LocalStack
@@ -118,7 +119,7 @@ def test_new_connections_get_the_new_certificate_and_old_ones_continue(
     ):
         assert producer.send("orders", b"before").queue_offset == 0
         new.put(files)
-        wait_until(lambda: shows(port_of(writer), new))
+        until(lambda: shows(port_of(writer), new))
         producer.send("orders", b"after")
         with Topics(writer.address, credentials=Credentials(stranger.ca)) as topics:
             assert [topic.name for topic in topics.list_all()] == ["orders"]
@@ -143,7 +144,7 @@ def test_a_process_that_does_not_append_reads_its_new_files_too(
     stack = LocalStack(tmp_path / "store", environment=environment, services=(WRITER,), small_new_files=False)
     with stack as running:
         new.put(files)
-        wait_until(lambda: shows(running.writer_port, new))
+        until(lambda: shows(running.writer_port, new))
 
 
 def test_new_connections_are_checked_by_the_new_client_ca(
@@ -163,7 +164,7 @@ def test_new_connections_are_checked_by_the_new_client_ca(
     with serving(tmp_path / "store", **server.settings, tls_client_ca=client_ca) as writer:
         assert is_let_in(old)
         client_ca.write_bytes(stranger.ca.read_bytes())
-        wait_until(lambda: is_let_in(new))
+        until(lambda: is_let_in(new))
         assert not is_let_in(old)
 
 
@@ -180,7 +181,7 @@ def test_invalid_tls_files_keep_the_old_certificate(
             told += "".join(capsys.readouterr())
             return "tls_reload_failed" in told
 
-        wait_until(is_told)
+        until(is_told)
         assert str(files.cert) in told
         assert shows(port_of(writer), server)
         with Topics(writer.address, credentials=Credentials(authority.ca)) as topics:

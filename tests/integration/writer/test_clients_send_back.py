@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from tests.builders import properties, wire_batch
+from tests.waiting import until
 from tidemark.format.properties import decode_properties
 
 from .harness import RunningWriter
-from .test_delay import index, wait_until
+from .test_delay import index
 from .test_send_back import RETRY, SCHEDULE, in_topic, send_back
 
 pytestmark = pytest.mark.integration
@@ -47,7 +48,7 @@ def test_a_sent_back_message_with_its_key_is_delivered_each_time_it_fails(tmp_pa
         for tried in (1, 2):
             assert not send_back(writer, place, topic=topic, keep_unique_key=True, delay_level=1).appended.duplicate
             index(tmp_path)
-            wait_until(partial(has_retries, writer, tmp_path, tried))
+            until(partial(has_retries, writer, tmp_path, tried))
             topic, copy = RETRY, in_topic(tmp_path, RETRY)[-1]
             assert (copy.reconsume_times, decode_properties(copy.properties)["UNIQ_KEY"]) == (tried, "u")
             place = copy.physical_offset

@@ -17,6 +17,7 @@ from services.indexer.pipeline.config import PipelineSettings
 from services.indexer.pipeline.plan import make_plan
 from tests.builders import properties, wire_batch
 from tests.pipeline_runs import GOLDEN_SETTINGS, build
+from tests.waiting import until
 from tidemark.format.properties import decode_properties
 from tidemark.format.record import Record
 from tidemark.store.storage import DiskStorage
@@ -45,13 +46,6 @@ def index(root: Path, **settings: Any) -> None:
 
 def in_topic(root: Path, topic: str) -> list[Record]:
     return [record for record in stored_records(root) if record.topic == topic.encode()]
-
-
-def wait_until(holds: Callable[[], bool], seconds: float = 30) -> None:
-    deadline = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < deadline, "the message was not delivered"
-        time.sleep(0.02)
 
 
 def saved_offsets(root: Path) -> dict[str, int]:
@@ -94,7 +88,7 @@ def test_delivered_when_due_and_indexed(writer: RunningWriter) -> None:
     time.sleep(LEVEL_1_MS / 1000 + 0.2)
     assert in_topic(writer.root, "t") == [], "the message is not indexed yet"
     index(writer.root)
-    wait_until(lambda: len(in_topic(writer.root, "t")) == 1)
+    until(lambda: len(in_topic(writer.root, "t")) == 1)
     (record,) = in_topic(writer.root, "t")
     assert (record.body, record.queue_id, record.queue_offset) == (b"later", 1, 0)
     assert (record.born_timestamp, record.reconsume_times) == (5, 2)
@@ -111,7 +105,7 @@ def test_an_indexed_delayed_message_is_delivered_when_due(writer: RunningWriter)
     """It comes neither before nor much later."""
     sent = delay(writer, b"later")
     index(writer.root)
-    wait_until(lambda: len(in_topic(writer.root, "t")) == 1)
+    until(lambda: len(in_topic(writer.root, "t")) == 1)
     late_ms = in_topic(writer.root, "t")[0].store_timestamp - sent.deliver_timestamp_ms
     assert 0 <= late_ms < 500
 
@@ -122,7 +116,7 @@ def test_order_within_a_level_is_kept(writer: RunningWriter) -> None:
         delay(writer, b"%d" % number)
     delay(writer, b"other", level=2)
     index(writer.root)
-    wait_until(lambda: len(in_topic(writer.root, "t")) == 600)
+    until(lambda: len(in_topic(writer.root, "t")) == 600)
     assert [record.body for record in in_topic(writer.root, "t")] == [b"%d" % number for number in range(600)]
 
 
@@ -135,7 +129,7 @@ def test_the_retry_topic_accepts_repeated_attempts_of_a_message(writer: RunningW
     other = delay(writer, b"failed", "%RETRY%h", request_id="u", reconsume_times=1)
     assert not other.duplicate
     index(writer.root)
-    wait_until(lambda: len(in_topic(writer.root, "%RETRY%g")) == 2 and len(in_topic(writer.root, "%RETRY%h")) == 1)
+    until(lambda: len(in_topic(writer.root, "%RETRY%g")) == 2 and len(in_topic(writer.root, "%RETRY%h")) == 1)
     assert [record.reconsume_times for record in in_topic(writer.root, "%RETRY%g")] == [1, 2]
     dead = writer.append("%DLQ%g", wire_batch((b"failed", b"", 0)), reconsume_times=16)
     assert dead.deliver_timestamp_ms == 0
@@ -170,7 +164,7 @@ def test_a_delayed_message_of_a_deleted_topic_is_skipped_and_logged(writer: Runn
     writer.topics.DeleteTopic(topics_pb2.DeleteTopicRequest(name="gone"))
     with capture_logs() as events:
         index(writer.root)
-        wait_until(lambda: len(in_topic(writer.root, "t")) == 1 and bool(not_delivered(events)))
+        until(lambda: len(in_topic(writer.root, "t")) == 1 and bool(not_delivered(events)))
     (told,) = not_delivered(events)
     assert (told["messages"], told["told"][0]["topic"], told["told"][0]["reason"]) == (1, "gone", "TOPIC_NOT_FOUND")
     assert in_topic(writer.root, "gone") == []
@@ -183,7 +177,7 @@ def test_a_delayed_message_of_a_recreated_topic_is_skipped_and_logged(writer: Ru
     delay(writer, b"new", "gone")
     with capture_logs() as events:
         index(writer.root)
-        wait_until(lambda: bool(in_topic(writer.root, "gone")) and bool(not_delivered(events)))
+        until(lambda: bool(in_topic(writer.root, "gone")) and bool(not_delivered(events)))
     (told,) = not_delivered(events)
     assert (told["messages"], told["told"][0]["topic"], told["told"][0]["reason"]) == (1, "gone", "TOPIC_DELETED")
     assert [record.body for record in in_topic(writer.root, "gone")] == [b"new"]
@@ -205,7 +199,7 @@ def test_a_delayed_message_of_a_deleted_topic_is_not_an_original(tmp_path: Path,
 def check_delayed_anew(writer: RunningWriter) -> None:
     assert [delay(writer, b"x", "gone", request_id="r").duplicate for _ in range(2)] == [False, True]
     index(writer.root)
-    wait_until(lambda: [record.body for record in in_topic(writer.root, "gone")] == [b"x"])
+    until(lambda: [record.body for record in in_topic(writer.root, "gone")] == [b"x"])
 
 
 def test_a_damaged_delayed_message_is_skipped_and_logged(writer: RunningWriter) -> None:
@@ -216,7 +210,7 @@ def test_a_damaged_delayed_message_is_skipped_and_logged(writer: RunningWriter) 
         file.seek(answers[1].physical_offset + 88)
         file.write(b"?")
         file.flush()
-        wait_until(lambda: len(in_topic(writer.root, "t")) == 2 and bool(not_delivered(events)))
+        until(lambda: len(in_topic(writer.root, "t")) == 2 and bool(not_delivered(events)))
     assert [record.body for record in in_topic(writer.root, "t")] == [b"body 0", b"body 2"]
     (told,) = not_delivered(events)
     assert told["told"][0]["reason"] == "BODY_CRC"
@@ -238,13 +232,13 @@ def test_delayed_delivery_continues_after_a_restart(tmp_path: Path) -> None:
         for number in range(3):
             delay(writer, b"%d" % number)
         index(tmp_path)
-        wait_until(lambda: len(in_topic(tmp_path, "t")) == 3)
+        until(lambda: len(in_topic(tmp_path, "t")) == 3)
         delay(writer, b"3")
         delay(writer, b"long", level=12)
     assert saved_offsets(tmp_path) == {"1": 3}
     with RunningWriter(tmp_path):
         index(tmp_path)
-        wait_until(lambda: len(in_topic(tmp_path, "t")) == 4)
+        until(lambda: len(in_topic(tmp_path, "t")) == 4)
     assert saved_offsets(tmp_path) == {"1": 4}
     assert [record.body for record in in_topic(tmp_path, "t")] == [b"0", b"1", b"2", b"3"]
 
@@ -256,7 +250,7 @@ def test_delay_offsets_are_saved_periodically(tmp_path: Path, flush_mode: str) -
     with RunningWriter(tmp_path, **given) as writer:
         delay(writer, b"x")
         index(tmp_path)
-        wait_until((tmp_path / "config" / "delayOffset.json").exists)
+        until((tmp_path / "config" / "delayOffset.json").exists)
         assert saved_offsets(tmp_path) == {"1": 1}
         delivered = in_topic(tmp_path, "t")[0]
         assert writer.info().flushed_offset > delivered.physical_offset
@@ -281,13 +275,13 @@ def test_saved_delay_offsets_are_never_ahead_of_flushed_deliveries(tmp_path: Pat
     with RunningWriter(tmp_path, storage, **given) as writer:
         delay(writer, b"x")
         index(tmp_path)
-        wait_until(lambda: writer.info().flushed_offset == writer.info().committed_offset)
+        until(lambda: writer.info().flushed_offset == writer.info().committed_offset)
         storage.gate.clear()
-        wait_until(lambda: len(in_topic(tmp_path, "t")) == 1)
+        until(lambda: len(in_topic(tmp_path, "t")) == 1)
         time.sleep(0.3)
         assert not (tmp_path / "config" / "delayOffset.json").exists()
         storage.gate.set()
-        wait_until((tmp_path / "config" / "delayOffset.json").exists)
+        until((tmp_path / "config" / "delayOffset.json").exists)
 
 
 @pytest.fixture
@@ -323,7 +317,7 @@ def test_unreadable_delay_offsets_stop_only_deliveries(tmp_path: Path) -> None:
     (tmp_path / "config" / "delayOffset.json").write_text("rubbish")
     index(tmp_path)
     with capture_logs() as events, RunningWriter(tmp_path) as writer:
-        wait_until(lambda: any(event["event"] == "scheduler_failed" for event in events))
+        until(lambda: any(event["event"] == "scheduler_failed" for event in events))
         assert writer.append("t", wire_batch((b"y", b"", 0))).queue_offset == 0
         time.sleep(0.2)
         assert [record.body for record in in_topic(tmp_path, "t")] == [b"y"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from services.writer.log.queue_offsets import load_snapshot
 from tests.builders import wire_batch, write_log
 from tests.marked import mark_durable
 from tests.open_files import open_files
+from tests.waiting import until
 from tidemark.errors import DiskFullError, FlushFailedError
 from tidemark.store.storage import DiskStorage
 from tidemark.v1 import commit_log_pb2 as pb
@@ -52,13 +53,6 @@ class GatedStorage(DiskStorage):
         return super().create(path, size)
 
 
-def wait_until(holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 60
-    while not holds():
-        assert time.monotonic() < deadline, "the condition did not hold in time"
-        time.sleep(0.005)
-
-
 def fill(writer: RunningWriter, count: int = 12, topic: str = "t") -> list[pb.AppendBatchResponse]:
     """Append batches of one message of 20 KB: three fit into a file."""
     return [writer.append(topic, request_id=f"{topic}-{i}", packed=_wire(i)) for i in range(count)]
@@ -89,9 +83,9 @@ def test_old_indexed_files_are_deleted_and_the_log_continues(writer: RunningWrit
     end = answers[-1].end_physical_offset
     before = log_bytes(writer.root)
     mark_durable(writer.root, 2 * SIZE + 1)
-    wait_until(lambda: min_offset(writer) == 2 * SIZE)
+    until(lambda: min_offset(writer) == 2 * SIZE)
     assert min(log_bytes(writer.root)) == 2 * SIZE
-    wait_until(lambda: "tidemark_retention_deleted_files_total 2.0" in writer.metrics())
+    until(lambda: "tidemark_retention_deleted_files_total 2.0" in writer.metrics())
     assert "tidemark_retention_deleted_bytes_total 0.0" not in writer.metrics()
     reading = writer.log.ReadLog(pb.ReadLogRequest(physical_offset=2 * SIZE), timeout=20)
     read = b"".join(part.data for part in reading)
@@ -118,7 +112,7 @@ def test_a_clock_set_ahead_deletes_nothing_during_the_grace_period(
         monkeypatch.setattr(time, "time_ns", lambda: real() + 24 * 3_600 * 10**9)
         time.sleep(0.5)
         assert min_offset(writer) == 0
-        wait_until(lambda: min_offset(writer) > 0)
+        until(lambda: min_offset(writer) > 0)
         assert time.monotonic() - set_ahead_at >= 1
 
 
@@ -126,7 +120,7 @@ def test_the_file_of_the_logs_end_is_kept(writer: RunningWriter) -> None:
     """It may be old and fully indexed."""
     end = fill(writer)[-1].end_physical_offset
     mark_durable(writer.root, end)
-    wait_until(lambda: min_offset(writer) == end - end % SIZE)
+    until(lambda: min_offset(writer) == end - end % SIZE)
     time.sleep(0.2)
     assert min_offset(writer) == end - end % SIZE
     assert stored_records(writer.root)[-1].queue_offset == 11
@@ -141,7 +135,7 @@ def test_files_not_indexed_in_this_term_are_kept(writer: RunningWriter, term: in
     time.sleep(0.3)
     assert min_offset(writer) == 0
     mark_durable(writer.root, end)
-    wait_until(lambda: min_offset(writer) > 0)
+    until(lambda: min_offset(writer) > 0)
 
 
 def test_retention_is_off_by_default(tmp_path: Path) -> None:
@@ -166,7 +160,7 @@ def test_the_age_is_that_of_the_records_and_not_of_the_file(tmp_path: Path, is_o
     with RunningWriter(tmp_path, **settings) as writer:
         mark_durable(tmp_path, writer.info().committed_offset)
         if is_old:
-            wait_until(lambda: min_offset(writer) == 2 * SIZE)
+            until(lambda: min_offset(writer) == 2 * SIZE)
         else:
             time.sleep(0.3)
             assert min_offset(writer) == 0
@@ -176,7 +170,7 @@ def test_a_repeat_of_an_expired_batch_is_new(writer: RunningWriter) -> None:
     """The window still has its key, but the place is gone; a repetition whose original exists gets that answer."""
     answers = fill(writer)
     mark_durable(writer.root, 2 * SIZE + 1)
-    wait_until(lambda: min_offset(writer) == 2 * SIZE)
+    until(lambda: min_offset(writer) == 2 * SIZE)
     gone, kept = answers[0], answers[11]
     assert gone.physical_offset < 2 * SIZE <= kept.physical_offset
     repeat = writer.append("t", _wire(11), request_id="t-11")
@@ -189,7 +183,7 @@ def test_a_repeat_of_a_batch_expired_before_a_restart_is_new(writer: RunningWrit
     """The window that is rebuilt from the log's tail begins at its minimum."""
     fill(writer)
     mark_durable(writer.root, 2 * SIZE + 1)
-    wait_until(lambda: min_offset(writer) == 2 * SIZE)
+    until(lambda: min_offset(writer) == 2 * SIZE)
     writer.stop()
     with RunningWriter(tmp_path / "store", **SHORT) as again:
         assert again.append("t", _wire(11), request_id="t-11").duplicate
@@ -207,7 +201,7 @@ def test_appends_continue_while_a_file_is_deleted(writer: RunningWriter, storage
         assert min_offset(writer) == SIZE
     finally:
         storage.gate.set()
-    wait_until(lambda: min_offset(writer) == end - end % SIZE)
+    until(lambda: min_offset(writer) == end - end % SIZE)
 
 
 def test_files_are_kept_until_their_queue_offsets_are_saved(tmp_path: Path, storage: GatedStorage) -> None:
@@ -219,7 +213,7 @@ def test_files_are_kept_until_their_queue_offsets_are_saved(tmp_path: Path, stor
         time.sleep(0.3)
         assert min_offset(writer) == 0
         storage.snapshots_fail = False
-        wait_until(lambda: min_offset(writer) == end - end % SIZE)
+        until(lambda: min_offset(writer) == end - end % SIZE)
         snapshot = load_snapshot(tmp_path / "tidemark" / "writer" / "queue_offsets")
         assert snapshot is not None
         assert snapshot.position >= min_offset(writer)
@@ -231,10 +225,10 @@ def test_a_file_that_cannot_be_deleted_is_kept_and_retried(writer: RunningWriter
     storage.refuse = OSError(30, "Read-only file system")
     mark_durable(writer.root, end)
     assert storage.asked.wait(60)
-    wait_until(lambda: min_offset(writer) == 0)
+    until(lambda: min_offset(writer) == 0)
     assert next(iter(writer.log.ReadLog(pb.ReadLogRequest(physical_offset=0), timeout=20))).data
     storage.refuse = None
-    wait_until(lambda: min_offset(writer) == end - end % SIZE)
+    until(lambda: min_offset(writer) == end - end % SIZE)
 
 
 def test_a_failed_sync_of_the_folder_ends_the_writer(writer: RunningWriter, storage: GatedStorage) -> None:
@@ -255,5 +249,5 @@ def test_the_log_reader_releases_a_deleted_file(writer: RunningWriter) -> None:
         return [path for path in open_files(writer.root) if path.endswith("(deleted)")]
 
     mark_durable(writer.root, end)
-    wait_until(lambda: min_offset(writer) == end - end % SIZE)
-    wait_until(lambda: held() == [])
+    until(lambda: min_offset(writer) == end - end % SIZE)
+    until(lambda: held() == [])

@@ -15,8 +15,9 @@ from typing import NamedTuple
 
 from tests.etcd import Etcd
 from tests.replication.elected import Elected
-from tests.replication.members import SEGMENT_BYTES, until
+from tests.replication.members import SEGMENT_BYTES
 from tests.replication.nemesis.network import Network
+from tests.waiting import until
 from tidemark.errors import StoreError
 
 ETCD = "etcd"

@@ -10,7 +10,7 @@ import pytest
 from services.indexer.attach.broker_queues import BrokerQueues
 from services.indexer.attach.follower import Follower
 from tests.built_store import BuiltStore
-from tests.integration.attach.attached import wait_until
+from tests.waiting import until
 from tidemark.index.ledger import read_ledger
 from tidemark.read.file_run import FileRun
 from tidemark.store.marks import Marks
@@ -59,7 +59,7 @@ def test_a_record_longer_than_the_window_is_followed(tmp_path: Path) -> None:
     follower = Follower(StorePaths(broker.root, state=tmp_path / "state"), DiskStorage())
     for size in (300_000, 10, 200_000, 70_000, 20):
         broker.append("orders", bytes(size))
-    wait_until(lambda: follower.poll() and follower.position == broker.end, "all of it is followed")
+    until(lambda: follower.poll() and follower.position == broker.end, "all of it is followed")
     follower.close()
 
 

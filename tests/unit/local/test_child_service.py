@@ -5,12 +5,11 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import psutil
 
+from tests.waiting import until
 from tidemark.local.child_service import Service
 
 _PARENT = """
@@ -23,16 +22,9 @@ time.sleep(60)
 """
 
 
-def _wait_until(holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 20
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-
-
 def _start(tmp_path: Path, *mode: str) -> Service:
     service = Service("sleeper", ["tests.unit.cli.sleeper", *mode], {}, tmp_path / "log")
-    _wait_until(lambda: "READY" in service.last_lines())
+    until(lambda: "READY" in service.last_lines())
     return service
 
 
@@ -64,9 +56,9 @@ def test_a_service_ends_when_its_parent_is_killed(tmp_path: Path) -> None:
     ) as parent:
         assert parent.stdout is not None
         pid = int(parent.stdout.readline())
-        _wait_until(lambda: "READY" in (tmp_path / "log").read_text())
+        until(lambda: "READY" in (tmp_path / "log").read_text())
         parent.kill()
-    _wait_until(lambda: not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE)
+    until(lambda: not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE)
     assert "BYE" in (tmp_path / "log").read_text()
 
 

@@ -17,7 +17,8 @@ from services.indexer.pipeline.shards import index_shard
 from services.indexer.pipeline.shards.shard_builder import ShardBuilder
 from tests.builders import properties, write_log
 from tests.open_files import open_files
-from tests.pipeline_runs import build, index_contents, plan_of, queue_files, until
+from tests.pipeline_runs import build, index_contents, plan_of, queue_files
+from tests.waiting import until
 from tidemark.errors import StoreContradictionError
 from tidemark.format.index_file import decode_header, entry_at
 from tidemark.format.index_layout import ENTRY, HEADER_SIZE

@@ -17,8 +17,9 @@ from services.indexer.pipeline.plan import EpochPlan
 from services.indexer.pipeline.prepare import prepare
 from services.indexer.pipeline.shards.understudy_hand_over import UNDERSTUDY, is_followed_by_spark, is_stood_in
 from services.indexer.pipeline.understudy import Understudy
-from tests.pipeline_runs import plan_of, until
+from tests.pipeline_runs import plan_of
 from tests.unit.pipeline.keyed_log import SETTINGS, indexed_offsets, write_keyed_log
+from tests.waiting import until
 from tidemark.errors import FlushFailedError
 from tidemark.store.lock import FolderLock
 from tidemark.store.marks import Marks

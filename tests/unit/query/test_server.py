@@ -19,7 +19,7 @@ from services.indexer.query import server
 from services.indexer.query.config import QuerySettings
 from services.indexer.query.server import QueryServer
 from tests.built_store import BuiltStore
-from tests.unit.client.fake_service import until
+from tests.waiting import until
 from tidemark.errors import StoreTooNewError
 
 WAIT_S = 30.0

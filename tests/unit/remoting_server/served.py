@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
+from tests.waiting import until_async
 from tidemark.access.guard import Guard
 from tidemark.access.rate_limits import RateLimits
 from tidemark.remoting import Frame, decode, encode, request, split
@@ -48,15 +49,6 @@ def run(test: Callable[[], Coroutine[Any, Any, None]]) -> None:
     """Run *test* on a ClockLoop."""
     with asyncio.Runner(loop_factory=ClockLoop) as runner:
         runner.run(asyncio.wait_for(test(), LONG_S * 100))
-
-
-async def until(condition: Callable[[], object]) -> None:
-    """Wait until *condition* holds."""
-    for _ in range(int(LONG_S / 0.005)):
-        if condition():
-            return
-        await asyncio.sleep(0.005)
-    raise AssertionError("the condition does not hold in time")
 
 
 def anyone() -> Guard:
@@ -134,7 +126,7 @@ class Served:
     async def connected(self, count: int = 1) -> list[Client]:
         """Return new connections that the server has accepted."""
         clients = [await self.client() for _ in range(count)]
-        await until(lambda: self.server.connections >= count)
+        await until_async(lambda: self.server.connections >= count)
         return clients
 
     def close(self) -> None:

@@ -12,7 +12,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from tests.unit.remoting.frames import frame_bytes
-from tests.unit.remoting_server.served import ECHO, Client, Served, advance, run, serving, until
+from tests.unit.remoting_server.served import ECHO, Client, Served, advance, run, serving
+from tests.waiting import until_async
 from tidemark.format.host import decode_host
 from tidemark.remoting import Frame, encode
 from tidemark.remoting.codes import Language, Serialization
@@ -125,7 +126,7 @@ def test_illegal_bytes_close_the_connection_after_the_answers_before_them(reason
                 assert await client.is_closed()
             (event,) = (event for event in events if event["event"] == "remoting_connection_refused")
             assert (event["address"], event["reason"]) == ("127.0.0.1", reason)
-            await until(lambda: served.server.connections == 0)
+            await until_async(lambda: served.server.connections == 0)
             other = await served.client()
             assert (await other.call(ECHO)).code == 0
 
@@ -175,7 +176,7 @@ def test_answers_come_in_the_order_in_which_requests_end() -> None:
             assert not of(served).is_idle
             waiting.released.set()
             assert await opaques(client, 1) == [1]
-            await until(lambda: of(served).is_idle)
+            await until_async(lambda: of(served).is_idle)
 
     run(test)
 
@@ -188,7 +189,7 @@ def test_above_the_limit_of_requests_in_work_the_connection_is_not_read() -> Non
         async with serving({WAIT: waiting.handle}, in_flight=8) as served:
             client, other = await served.client(), await served.client()
             await client.send_bytes(frames(*range(9), code=WAIT))
-            await until(lambda: len(waiting.exchanges) == 9)
+            await until_async(lambda: len(waiting.exchanges) == 9)
             await client.send_bytes(frames(*range(100, 110)) + frames(110)[:20])
             await asyncio.sleep(0.05)
             assert (await other.call(ECHO)).code == 0
@@ -211,7 +212,7 @@ def of_exchange(waiting: Waiting) -> Connection:
 async def fill(served: Served, client: Client, exchange: Exchange) -> None:
     """Answer *exchange* with more than the kernel takes; the client has not read."""
     client.writer.transport.pause_reading()  # type: ignore[attr-defined]
-    await until(lambda: exchange.connection._transport.get_write_buffer_size() > 1 << 16)
+    await until_async(lambda: exchange.connection._transport.get_write_buffer_size() > 1 << 16)
 
 
 @needs_pause_writing
@@ -221,19 +222,19 @@ def test_a_client_that_takes_no_answers_is_not_read_and_is_cut_after_the_time() 
         async with serving({WAIT: waiting.handle, 9: big}, unsent_bytes=1 << 16, write_s=5, in_flight=1_000) as served:
             client = await served.client(limit=1 << 10)
             await client.send_bytes(frames(1, code=WAIT))
-            await until(lambda: waiting.exchanges)
+            await until_async(lambda: waiting.exchanges)
             connection = of_exchange(waiting)
             await client.send_bytes(frames(*range(20), code=9))
-            await until(lambda: connection._is_paused)
+            await until_async(lambda: connection._is_paused)
             await client.send_bytes(frames(2, code=WAIT))
             await asyncio.sleep(0.05)
             assert len(waiting.exchanges) == 1
             assert connection.overdue(served.server.loop.time()) is None
             with capture_logs() as events:
                 await advance(6)
-                await until(lambda: served.server.connections == 0)
+                await until_async(lambda: served.server.connections == 0)
             assert [event["reason"] for event in events if "reason" in event] == ["ANSWERS_NOT_TAKEN"]
-            await until(lambda: waiting.cancelled == 1)
+            await until_async(lambda: waiting.cancelled == 1)
 
     run(test)
 
@@ -250,7 +251,7 @@ def test_a_client_that_takes_its_answers_slowly_is_kept() -> None:
         async with serving({9: big}, unsent_bytes=1 << 16, write_s=5, in_flight=1_000) as served:
             client = await served.client(limit=1 << 10)
             await client.send_bytes(frames(*range(40), code=9))
-            await until(lambda: of(served)._is_paused)
+            await until_async(lambda: of(served)._is_paused)
             connection, reader = of(served), client._reader
             for _ in range(8):
                 before = connection._transport.get_write_buffer_size()
@@ -271,12 +272,12 @@ def test_the_rest_of_a_frame_must_arrive_in_time() -> None:
             client = await served.client()
             data = frames(1)
             await client.send_bytes(data[:5])
-            await until(lambda: served.server.connections and of(served).incomplete_bytes)
+            await until_async(lambda: served.server.connections and of(served).incomplete_bytes)
             connection, loop = of(served), served.server.loop
             began = loop.time()
             await advance(6)
             await client.send_bytes(data[5:9])
-            await until(lambda: connection.incomplete_bytes == 9)
+            await until_async(lambda: connection.incomplete_bytes == 9)
             assert connection.overdue(began + 9) is None
             assert connection.overdue(began + 11) == "FRAME_INCOMPLETE"
             await client.send_bytes(data[9:] + frames(2)[:9])
@@ -310,10 +311,10 @@ def test_requests_in_work_are_cancelled_when_the_connection_ends() -> None:
         async with serving({WAIT: waiting.handle}) as served:
             (client,) = await served.connected()
             await client.send_bytes(frames(1, 2, code=WAIT))
-            await until(lambda: len(waiting.exchanges) == 2)
+            await until_async(lambda: len(waiting.exchanges) == 2)
             connection = of(served)
             client.writer.transport.abort()
-            await until(lambda: waiting.cancelled == 2)
+            await until_async(lambda: waiting.cancelled == 2)
             assert served.lost == [connection]
             waiting.exchanges[0].answer()  # a late answer, as of a stored batch, goes nowhere
             connection.notify(Frame(40, 2, 1, Language.JAVA, 479))
@@ -356,7 +357,7 @@ def test_late_answers_of_one_turn_are_written_together_with_the_last_one(monkeyp
         async with serving({WAIT: asked.append}) as served:
             client = await served.client()
             await client.send_bytes(frames(1, 2, 3, code=WAIT))
-            await until(lambda: len(asked) == 3)
+            await until_async(lambda: len(asked) == 3)
             writes = count_writes(served, monkeypatch)
             asked[0].answer()
             asked[1].answer()
@@ -365,7 +366,7 @@ def test_late_answers_of_one_turn_are_written_together_with_the_last_one(monkeyp
             assert writes == [3]
             assert await opaques(client, 3) == [1, 2, 3]
             await client.send_bytes(frames(4, 5, code=WAIT))
-            await until(lambda: len(asked) == 5)
+            await until_async(lambda: len(asked) == 5)
             asked[3].answer()
             assert await opaques(client, 1) == [4]
             assert writes == [3, 1]

@@ -11,7 +11,8 @@ from typing import NamedTuple
 import pytest
 
 from tests.access_files import AccessFolder
-from tests.unit.remoting_server.served import Client, Served, run, serving, until
+from tests.unit.remoting_server.served import Client, Served, run, serving
+from tests.waiting import until_async
 from tidemark.access.access_file import AccessFile
 from tidemark.access.guard import Guard
 from tidemark.access.rate_limits import RateLimits
@@ -89,7 +90,7 @@ def test_a_member_is_listed_when_its_heartbeat_is_answered_and_until_its_connect
             await answered(two, RequestCode.HEART_BEAT, body=heartbeat("b"))
             assert sorted(await members(two) or ()) == ["a", "b"]
             two.writer.close()
-            await until(lambda: gone)
+            await until_async(lambda: gone)
             assert gone == [("b", None)]
             assert await members(one) == ["a"]
 

@@ -11,8 +11,9 @@ from structlog.testing import capture_logs
 
 from tests.unit.remoting.frames import frame_bytes
 from tests.unit.remoting_server import served as helpers
-from tests.unit.remoting_server.served import ECHO, LIMITS, advance, anyone, run, serving, until
+from tests.unit.remoting_server.served import ECHO, LIMITS, advance, anyone, run, serving
 from tests.unit.remoting_server.test_connection import WAIT, Waiting, frames
+from tests.waiting import until_async
 from tidemark.remoting_server import server as module
 from tidemark.remoting_server.server import RemotingServer
 
@@ -27,7 +28,7 @@ def test_a_connection_above_the_limit_is_closed_and_a_closed_one_makes_room() ->
             assert [(event["reason"], event["limit"]) for event in events] == [("TOO_MANY_CONNECTIONS", 2)]
             assert (await one.call(ECHO)).code == (await two.call(ECHO)).code == 0
             two.writer.close()
-            await until(lambda: served.server.connections == 1)
+            await until_async(lambda: served.server.connections == 1)
             assert (await (await served.client()).call(ECHO)).code == 0
             assert len(served.lost) == 1, "refused connections have not been there"
 
@@ -80,9 +81,9 @@ def test_overdue_connections_are_cut(data: bytes, reason: str) -> None:
             with capture_logs() as events:
                 await advance(30)
                 await kept.call(ECHO)
-                await until(lambda: served.server.connections == 1 or reason == "IDLE")
+                await until_async(lambda: served.server.connections == 1 or reason == "IDLE")
                 await advance(25)
-                await until(lambda: served.server.connections == 1)
+                await until_async(lambda: served.server.connections == 1)
             assert [event["reason"] for event in events] == [reason]
             assert (await kept.call(ECHO)).code == 0
             with contextlib.suppress(ConnectionError):
@@ -100,10 +101,10 @@ def test_incomplete_frames_of_all_connections_are_limited() -> None:
             data, shorter = (frame_bytes(b'{"code":7,"opaque":5}', bytes(size)) for size in (70_000, 69_000))
             await small.send_bytes(data[:10_000])
             await large.send_bytes(data[:60_000])
-            await until(lambda: served.server._incomplete_bytes == 10_000 + len(data))  # memory for the whole of it
+            await until_async(lambda: served.server._incomplete_bytes == 10_000 + len(data))  # room for all of it
             with capture_logs() as events:
                 await other.send_bytes(shorter[:30_000])
-                await until(lambda: served.server.connections == 2)
+                await until_async(lambda: served.server.connections == 2)
             assert [(event["reason"], event["bytes"]) for event in events] == [
                 ("INCOMPLETE_FRAMES_EXCEEDED", len(data))
             ]
@@ -113,11 +114,11 @@ def test_incomplete_frames_of_all_connections_are_limited() -> None:
             assert served.server._incomplete_bytes == 0
             await small.send_bytes(data[:10])
             await other.send_bytes(data[:10] + b"\xff" * 9)
-            await until(lambda: served.server._incomplete_bytes == 29)
+            await until_async(lambda: served.server._incomplete_bytes == 29)
             small.writer.close()
-            await until(lambda: served.server._incomplete_bytes == 19)
+            await until_async(lambda: served.server._incomplete_bytes == 19)
             await other.send_bytes(data[19:] + b"\xff" * 9)
-            await until(lambda: served.server.connections == 0)
+            await until_async(lambda: served.server.connections == 0)
             assert served.server._incomplete_bytes == 0
 
     run(test)
@@ -131,7 +132,7 @@ def test_a_stop_answers_requests_in_work_and_refuses_new_ones() -> None:
         async with serving({WAIT: waiting.handle}) as served:
             client, idle = await served.connected(2)
             await client.send_bytes(frames(1, code=WAIT))
-            await until(lambda: waiting.exchanges)
+            await until_async(lambda: waiting.exchanges)
             stopping = asyncio.create_task(served.server.stop(60))
             await asyncio.sleep(0.05)
             assert served.server.is_stopping
@@ -145,7 +146,7 @@ def test_a_stop_answers_requests_in_work_and_refuses_new_ones() -> None:
             assert (await client.receive()).opaque == 1
             assert await client.is_closed()
             assert await idle.is_closed()
-            await until(lambda: served.server.connections == 0)
+            await until_async(lambda: served.server.connections == 0)
             assert served.lost == []
 
     run(test)
@@ -157,10 +158,10 @@ def test_a_stop_ends_after_the_grace_time() -> None:
         async with serving({WAIT: waiting.handle}) as served:
             (client,) = await served.connected()
             await client.send_bytes(frames(1, code=WAIT))
-            await until(lambda: waiting.exchanges)
+            await until_async(lambda: waiting.exchanges)
             await asyncio.wait_for(served.server.stop(0.1), helpers.LONG_S)
             assert await client.is_closed()
-            await until(lambda: waiting.cancelled == 1)
+            await until_async(lambda: waiting.cancelled == 1)
 
     run(test)
 

@@ -10,8 +10,9 @@ import pytest
 from structlog.testing import capture_logs
 
 from tests.certificates import Authority, Pair
-from tests.unit.remoting_server.served import ECHO, Served, advance, run, serving, until
+from tests.unit.remoting_server.served import ECHO, Served, advance, run, serving
 from tests.unit.remoting_server.test_connection import frames, opaques
+from tests.waiting import until_async
 from tidemark.remoting_server.exchange import Exchange
 from tidemark.tls.reloading import Reloading
 from tidemark.tls.server_files import ClientAuth, ServerFiles
@@ -61,7 +62,7 @@ def test_requests_are_answered_over_tls(authority: Authority, files: Pair) -> No
             assert len(large.body) == 500_000
             assert served.server.connections == 20
             client.writer.close()
-            await until(lambda: served.server.connections == 19)
+            await until_async(lambda: served.server.connections == 19)
             assert len(served.lost) == 1
 
     run(test)
@@ -96,7 +97,7 @@ def test_plaintext_to_a_tls_port_is_closed_with_one_event(files: Pair) -> None:
             assert [(event["event"], event["address"], event["reason"]) for event in events] == [
                 ("remoting_connection_refused", "127.0.0.1", "TLS_HANDSHAKE_FAILED")
             ]
-            await until(lambda: not handshakes(served))
+            await until_async(lambda: not handshakes(served))
 
     run(test)
 
@@ -109,7 +110,7 @@ def test_a_check_of_the_port_is_no_event(files: Pair) -> None:
                     client = await served.client()
                     client.writer.close()
                 await asyncio.sleep(0.05)
-                await until(lambda: not handshakes(served))
+                await until_async(lambda: not handshakes(served))
             assert events == []
             assert served.lost == []
 
@@ -124,7 +125,7 @@ def test_unfinished_handshakes_count_as_connections_and_end(authority: Authority
             context = context_of(authority)
             used = await served.client(context, server_hostname="localhost")
             silent = [await served.client() for _ in range(2)]
-            await until(lambda: handshakes(served) == 2)
+            await until_async(lambda: handshakes(served) == 2)
             with capture_logs() as events:
                 assert await (await served.client()).is_closed()
                 assert (await used.call(ECHO)).code == 0
@@ -132,7 +133,7 @@ def test_unfinished_handshakes_count_as_connections_and_end(authority: Authority
                 for client in silent:
                     assert await client.is_closed()
             assert [event["reason"] for event in events] == ["TOO_MANY_CONNECTIONS", "TLS_HANDSHAKE_FAILED"]
-            await until(lambda: not handshakes(served))
+            await until_async(lambda: not handshakes(served))
             again = await served.client(context, server_hostname="localhost")
             assert (await again.call(ECHO)).code == 0
 
@@ -143,10 +144,10 @@ def test_a_stop_ends_unfinished_handshakes(files: Pair) -> None:
     async def test() -> None:
         async with serving(tls=reloading(files)) as served:
             client = await served.client()
-            await until(lambda: handshakes(served))
+            await until_async(lambda: handshakes(served))
             await served.server.stop(0)
             assert await client.is_closed()
-            await until(lambda: not handshakes(served))
+            await until_async(lambda: not handshakes(served))
 
     run(test)
 

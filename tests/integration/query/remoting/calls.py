@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import struct
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 from tests.builders import MAGIC_BLANK
@@ -18,15 +17,6 @@ from tidemark.remoting.pulling import PullFlag
 OWN = int(PullFlag.SUBSCRIPTION)  # the pull has a subscription of its own
 SUSPEND = int(PullFlag.SUSPEND)
 COMMIT = int(PullFlag.COMMIT_OFFSET)
-_TIMEOUT_S = 30.0
-
-
-def until(is_so: Callable[[], bool]) -> None:
-    """Wait until *is_so* returns True."""
-    deadline = time.monotonic() + _TIMEOUT_S
-    while not is_so():
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
 
 
 # -- pulls ----------------------------------------------------------------------------------------------------------

@@ -16,11 +16,12 @@ from tests.built_store import BuiltStore
 from tests.certificates import Authority
 from tests.query_server import ServedRemoting, serve_query_remoting
 from tests.remoting_client import RemotingClient
+from tests.waiting import until
 from tidemark.client import Credentials
 from tidemark.remoting import Frame, RequestCode
 from tidemark.remoting.groups import BrokerQueue, QueueLock, queue_lock_body
 
-from .calls import COMMIT, OWN, commit_fields, group_offset, heartbeat, lock, members, pull, until
+from .calls import COMMIT, OWN, commit_fields, group_offset, heartbeat, lock, members, pull
 
 pytestmark = pytest.mark.integration
 FOR_EVER_MS = (1 << 63) - 1

@@ -10,11 +10,12 @@ import pytest
 from tests.built_store import BuiltStore
 from tests.query_server import ServedRemoting, serve_query_remoting
 from tests.remoting_client import RemotingClient
+from tests.waiting import until
 from tidemark.remoting import RequestCode
 from tidemark.remoting.groups import BrokerQueue, QueueLock, queue_lock_body
 from tidemark.remoting.heartbeats import ClientConfig, SubscriptionData, client_config_body
 
-from .calls import commit_fields, group_offset, heartbeat, lock, members, outcome, pull, until
+from .calls import commit_fields, group_offset, heartbeat, lock, members, outcome, pull
 
 pytestmark = pytest.mark.integration
 QUEUES = 4

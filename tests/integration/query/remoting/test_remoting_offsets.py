@@ -15,10 +15,11 @@ import pytest
 from tests.built_store import BuiltStore
 from tests.query_server import ServedRemoting, serve_query_remoting
 from tests.remoting_client import RemotingClient
+from tests.waiting import until
 from tidemark.local.local_stack import free_port
 from tidemark.remoting import RequestCode
 
-from .calls import COMMIT, OWN, commit_fields, group_offset, heartbeat, hold, pull, until
+from .calls import COMMIT, OWN, commit_fields, group_offset, heartbeat, hold, pull
 
 pytestmark = pytest.mark.integration
 COUNT = 10  # messages in queue 0 of `orders`

@@ -11,11 +11,12 @@ from tests.built_store import BuiltStore, java_hash
 from tests.query_server import ServedRemoting, serve_query_remoting
 from tests.remoting_client import RemotingClient
 from tests.unit.query.committed import commit
+from tests.waiting import until
 from tidemark.remoting import RequestCode, Serialization
 from tidemark.remoting.codes import Language
 from tidemark.store.originals.topics import PERMISSION_WRITE
 
-from .calls import OWN, SUSPEND, heartbeat, hold, outcome, pull, pull_fields, stored, until
+from .calls import OWN, SUSPEND, heartbeat, hold, outcome, pull, pull_fields, stored
 
 pytestmark = pytest.mark.integration
 COUNT = 10  # messages in queue 0 of `orders`

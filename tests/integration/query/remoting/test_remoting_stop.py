@@ -17,10 +17,11 @@ import pytest
 
 from tests.built_store import BuiltStore
 from tests.remoting_client import RemotingClient
+from tests.waiting import until
 from tidemark.local.local_stack import free_port
 from tidemark.remoting import RequestCode
 
-from .calls import commit_fields, heartbeat, hold, outcome, pull, until
+from .calls import commit_fields, heartbeat, hold, outcome, pull
 
 pytestmark = pytest.mark.integration
 COUNT = 10

@@ -15,6 +15,7 @@ import pytest
 
 from tests.crash.small_disk import fill, small_disk
 from tests.pipeline_runs import GOLDEN_SETTINGS, queue_files
+from tests.waiting import until
 from tidemark.client.producer.producer import Producer
 from tidemark.errors import NotLeaderError
 from tidemark.local.local_stack import WRITER, LocalStack, ServiceDiedError
@@ -24,7 +25,6 @@ from tidemark.store.paths import StorePaths
 from .fake_master import FakeMaster, log_end
 
 GoldenStore = Callable[[str], Path]
-TIMEOUT_S = 60.0
 FILE_BYTES = 1 << 20  # of the golden stores' logs
 
 
@@ -54,13 +54,6 @@ def stack_of(
         query_remoting_port=0,
         small_new_files=False,
     )
-
-
-def until(is_so: Callable[[], object], what: str) -> None:
-    deadline = time.monotonic() + TIMEOUT_S
-    while not is_so():
-        assert time.monotonic() < deadline, f"{what} within {TIMEOUT_S:g} s"
-        time.sleep(0.02)
 
 
 def end_of(copy: Path) -> int:
@@ -136,7 +129,7 @@ def test_a_broker_that_ends_its_connections_is_followed_again(master: FakeMaster
     copy, end = tmp_path / "copy", master.end
     master.end = 1 + end // 3
     with stack_of(copy, master):
-        until(lambda: state_of(copy).is_connected, "it is connected")
+        until(lambda: master.reported and state_of(copy).is_connected, "both sides have the connection")
         master.disconnect()
         until(lambda: not state_of(copy).is_connected, "it is not connected")
         assert "has ended the connection" in state_of(copy).problem

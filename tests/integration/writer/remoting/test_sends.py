@@ -14,6 +14,7 @@ from tests.builders import properties, wire_batch
 from tests.conformance.remoting.traces import FOLDER
 from tests.integration.writer.harness import ADVERTISED, RunningWriter, stored_records
 from tests.remoting_client import RemotingClient
+from tests.waiting import until
 from tidemark.format.host import decode_host
 from tidemark.format.message_id import decode_offset_message_id
 from tidemark.format.properties import decode_properties
@@ -302,12 +303,12 @@ def test_the_greatest_sizes_are_stored(tmp_path: Path) -> None:
 
 def test_a_delayed_message_is_delivered_to_its_queue(writer: RunningWriter, client: RemotingClient) -> None:
     """Through the pipeline's epochs, as one of gRPC."""
-    from tests.integration.writer.test_delay import index, wait_until
+    from tests.integration.writer.test_delay import index
 
     sent(client, asked(given={"DELAY": "1", "UNIQ_KEY": "k"}, queue_id=2), b"later")
     time.sleep(0.1)
     index(writer.root)
-    wait_until(lambda: len(of_topic(writer.root)) == 1)
+    until(lambda: len(of_topic(writer.root)) == 1)
     (record,) = of_topic(writer.root)
     assert (record.body, record.queue_id, record.queue_offset) == (b"later", 2, 0)
     assert decode_host(record.born_host).address == "127.0.0.1"

@@ -7,7 +7,7 @@ import json
 import socket
 import struct
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +19,7 @@ import pytest
 from benchmarks.peers.ports import free_run
 from tests.integration.writer.follow.fake_master import read_exactly
 from tests.pipeline_runs import queue_files
+from tests.waiting import until
 from tidemark.client import BATCH_QUEUE, Message, Producer, Topics
 from tidemark.local.local_stack import WRITER, LocalStack, ServiceDiedError
 from tidemark.remoting import decode, encode
@@ -126,13 +127,6 @@ def master(tmp_path: Path) -> Iterator[Master]:
     made = Master(tmp_path / "master")
     with made.stack:
         yield made
-
-
-def until(is_so: Callable[[], object]) -> None:
-    deadline = time.monotonic() + TIMEOUT_S
-    while not is_so():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 def test_an_empty_slave_gets_the_whole_log_and_what_follows(master: Master) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from services.indexer.pipeline.shards.durable_marks import DurableMarks
-from tests.pipeline_runs import until
+from tests.waiting import until
 from tidemark.errors import FlushFailedError
 from tidemark.store.marks import Marks
 from tidemark.store.storage import DiskStorage

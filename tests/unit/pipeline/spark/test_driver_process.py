@@ -13,7 +13,7 @@ from services.indexer.pipeline.epoch_reports import EpochReports
 from services.indexer.pipeline.plan import make_plan
 from services.indexer.pipeline.spark import driver_process
 from services.indexer.pipeline.spark.driver_process import DriverProcess
-from tests.pipeline_runs import until
+from tests.waiting import until
 
 
 def test_a_driver_that_cannot_be_started_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from services.indexer.pipeline.spark.jvm_watchdog import JvmWatchdog
-from tests.pipeline_runs import until
+from tests.waiting import until
 
 
 @pytest.fixture

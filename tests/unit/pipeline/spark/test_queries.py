@@ -13,7 +13,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from services.indexer.pipeline.config import PipelineSettings
 from services.indexer.pipeline.plan import EpochPlan, make_plan
 from services.indexer.pipeline.spark import queries as queries_module
-from tests.pipeline_runs import until
+from tests.waiting import until
 from tidemark.store.lock import FolderLock
 
 

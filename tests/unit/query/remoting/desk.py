@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from services.indexer.query.remoting.offset_commits import OffsetCommits
@@ -95,13 +95,6 @@ class Desk:
     def tell(self, code: int, fields: Mapping[str, object] | None = None, body: bytes = b"") -> None:
         """Send one request one way."""
         assert self._service.run(self.start(code, fields, body, one_way=True)) is None
-
-
-async def until(is_so: Callable[[], bool]) -> None:
-    """Wait until *is_so* returns True."""
-    async with asyncio.timeout(WAIT_S):
-        while not is_so():  # noqa: ASYNC110 - the code under test has no event to wait for
-            await asyncio.sleep(0.001)
 
 
 def groups_of(service: ServedApp) -> ClientGroups:

@@ -10,9 +10,10 @@ from structlog.testing import capture_logs
 from services.indexer.query.groups.consumer_groups import ConsumerGroups
 from services.indexer.query.groups.consumer_offsets import ConsumerOffset
 from services.indexer.query.remoting.offset_commits import OffsetCommits, offset_to_commit
-from tests.unit.query.remoting.desk import commits_of, until
+from tests.unit.query.remoting.desk import commits_of
 from tests.unit.query.routes.conftest import MESSAGES
 from tests.unit.query.served_app import ServedApp
+from tests.waiting import until_async
 from tidemark.errors import ArgumentIllegalError, StoreLockedError
 
 LONG_S = 1_000.0
@@ -49,10 +50,10 @@ def test_a_commit_is_known_at_once_and_stored_later(service: ServedApp) -> None:
         commits.put(ConsumerOffset("g", "orders", 0, 3))
         assert (commits.get("g", "orders", 0), stored(service)) == (3, None)
         assert commits.get("g", "orders", 1) is None
-        await until(lambda: stored(service) == 3)
-        await until(lambda: commits.get("g", "orders", 0) is None)
+        await until_async(lambda: stored(service) == 3)
+        await until_async(lambda: commits.get("g", "orders", 0) is None)
         commits.put(ConsumerOffset("g", "orders", 0, 4))  # the next one is written as well
-        await until(lambda: stored(service) == 4)
+        await until_async(lambda: stored(service) == 4)
 
     service.run(run())
 
@@ -128,7 +129,7 @@ def test_an_answered_commit_follows_a_write_in_work_of_an_older_offset() -> None
         groups = SlowGroups()
         commits = over(groups)
         commits.put(ConsumerOffset("g", "orders", 0, 3))
-        await until(lambda: len(groups.started) >= 1)
+        await until_async(lambda: len(groups.started) >= 1)
         answered = asyncio.create_task(commits.put_now(ConsumerOffset("g", "orders", 0, 5)))
         await asyncio.sleep(0.01)
         assert groups.started == [3]
@@ -147,7 +148,7 @@ def test_a_commit_during_an_answered_one_follows_it() -> None:
         groups = SlowGroups()
         commits = over(groups)
         answered = asyncio.create_task(commits.put_now(ConsumerOffset("g", "orders", 0, 5)))
-        await until(lambda: len(groups.started) >= 1)
+        await until_async(lambda: len(groups.started) >= 1)
         commits.put(ConsumerOffset("g", "orders", 0, 6))
         await asyncio.sleep(0.01)
         assert groups.started == [5]
@@ -165,7 +166,7 @@ def test_a_close_writes_the_offsets_of_a_write_in_work() -> None:
         commits = over(groups)
         commits.put(ConsumerOffset("g", "orders", 0, 3))
         commits.put(ConsumerOffset("g", "orders", 1, 4))
-        await until(lambda: len(groups.started) >= 2)
+        await until_async(lambda: len(groups.started) >= 2)
         commits.put(ConsumerOffset("g", "orders", 0, 7))
         closing = asyncio.create_task(commits.close())
         await asyncio.sleep(0.01)
@@ -183,10 +184,10 @@ def test_commits_go_on_after_a_fault() -> None:
         groups.failure = OSError("no such disk")
         commits = over(groups)
         commits.put(ConsumerOffset("g", "orders", 0, 3))
-        await until(lambda: len(groups.started) >= 1)
+        await until_async(lambda: len(groups.started) >= 1)
         groups.failure = None
         commits.put(ConsumerOffset("g", "orders", 0, 4))
-        await until(lambda: bool(groups.written))
+        await until_async(lambda: bool(groups.written))
         await commits.close()
         return groups.written
 

@@ -10,7 +10,8 @@ import pytest
 
 from services.indexer.query.remoting.page_reads import MOST_AT_ONCE, PageReads
 from services.indexer.query.state.read_threads import ReadThreads
-from tests.unit.query.remoting.desk import FakeConnection, until
+from tests.unit.query.remoting.desk import FakeConnection
+from tests.waiting import until_async
 from tidemark.read.cached import NotCachedError, is_cached_only
 
 
@@ -68,7 +69,7 @@ def test_threads_read_a_few_pages_of_a_connection_at_once(threads: ReadThreads) 
             asyncio.ensure_future(PageReads(threads, FakeConnection(), turns).read(slow))
             for _ in range(MOST_AT_ONCE + 2)
         ]
-        await until(lambda: len(going) >= MOST_AT_ONCE)
+        await until_async(lambda: len(going) >= MOST_AT_ONCE)
         await asyncio.sleep(0.05)
         at_once = len(going)
         release.set()

@@ -10,11 +10,11 @@ import pytest
 from services.indexer.query.remoting.offset_commits import OffsetCommits, offset_to_commit
 from services.indexer.query.remoting.pull_requests import PullRequests
 from tests.built_store import BuiltStore, java_hash
-from tests.pipeline_runs import until
 from tests.unit.query.committed import commit
 from tests.unit.query.remoting.desk import Desk, FakeConnection, commits_of, consumer, groups_of, join
 from tests.unit.query.routes.conftest import MESSAGES
 from tests.unit.query.served_app import WAIT_S, ServedApp
+from tests.waiting import until
 from tidemark.access.guard import Caller
 from tidemark.access.right import Right
 from tidemark.errors import ForbiddenError

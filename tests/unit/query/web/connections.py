@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import time
-from collections.abc import Callable
 from typing import Any
 
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -14,6 +12,7 @@ from uvicorn.server import ServerState
 
 from services.indexer.query.web.busy_polling import BusyPolling
 from services.indexer.query.web.limited_protocol import ConnectionLimits, LimitedHttpProtocol, limited
+from tests.waiting import until_async
 
 LIMITS = ConnectionLimits(connections=2, head_bytes=1000, head_s=60, body_s=60, write_s=60)
 WAIT_S = 30.0
@@ -93,17 +92,9 @@ async def answer_with_body(scope: Scope, receive: Receive, send: Send) -> None:
     await send({"type": "http.response.body", "body": body})
 
 
-async def until(condition: Callable[[], object]) -> None:
-    """Return once *condition* holds; AssertionError if it does not for a long time."""
-    deadline = time.monotonic() + WAIT_S
-    while not condition():
-        assert time.monotonic() < deadline
-        await asyncio.sleep(0.001)
-
-
 async def answered(transport: FakeTransport, count: int = 1) -> None:
     """Return once *count* requests of a connection have been answered with 200."""
-    await until(lambda: transport.written.count(b"HTTP/1.1 200") == count)
+    await until_async(lambda: transport.written.count(b"HTTP/1.1 200") == count)
 
 
 def refusal_in(transport: FakeTransport) -> tuple[int, str]:

@@ -6,7 +6,8 @@ import weakref
 
 import pytest
 
-from tests.unit.query.web.connections import LIMITS, Connections, answered, refusal_in, until
+from tests.unit.query.web.connections import LIMITS, Connections, answered, refusal_in
+from tests.waiting import until_async
 
 SOON_S = 0.01
 GET = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -118,7 +119,7 @@ def test_a_head_that_times_out_is_refused(begun: bytes) -> None:
         protocol, transport = Connections(LIMITS._replace(head_s=SOON_S)).open()
         if begun:
             protocol.data_received(begun)
-        await until(lambda: transport.is_closed)
+        await until_async(lambda: transport.is_closed)
         assert refusal_in(transport) == (408, "REQUEST_TIMEOUT")
 
     asyncio.run(ask())
@@ -130,7 +131,7 @@ def test_a_body_that_times_out_ends_the_connection() -> None:
     async def ask() -> None:
         protocol, transport = Connections(LIMITS._replace(body_s=SOON_S)).open()
         protocol.data_received(b"POST / HTTP/1.1\r\nContent-Length: 10\r\n\r\n12345")
-        await until(lambda: transport.is_aborted)
+        await until_async(lambda: transport.is_aborted)
         assert transport.written == b""
         protocol.connection_lost(None)
 
@@ -144,7 +145,7 @@ def test_a_client_that_reads_its_answer_too_slowly_is_disconnected() -> None:
         protocol, transport = Connections(LIMITS._replace(write_s=SOON_S)).open()
         transport.unsent = [5 * KIB_64, 4 * KIB_64, 3 * KIB_64, 2 * KIB_64 + 1, 0]
         protocol.pause_writing()
-        await until(lambda: transport.is_aborted)
+        await until_async(lambda: transport.is_aborted)
         assert transport.unsent == [0]
 
     asyncio.run(answer())
@@ -158,7 +159,7 @@ def test_a_client_that_has_caught_up_is_not_disconnected() -> None:
         protocol.resume_writing()
         other, slow = connections.open()
         other.pause_writing()  # its timer is later than the first one would have been
-        await until(lambda: slow.is_aborted)
+        await until_async(lambda: slow.is_aborted)
         assert not quick.is_aborted
 
     asyncio.run(answer())

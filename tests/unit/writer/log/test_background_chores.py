@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,6 +12,7 @@ from services.writer.batch.batch import QueueKey
 from services.writer.log.background_chores import BackgroundChores
 from services.writer.log.queue_offsets import QueueOffsets, Snapshot, load_snapshot
 from services.writer.log.segments import Segments
+from tests.waiting import until
 from tidemark.errors import DiskFullError, FlushFailedError, StoreError
 from tidemark.store.mapped_file_queue import MappedFileQueue, file_name
 from tidemark.store.storage import DiskStorage
@@ -71,13 +72,6 @@ def keeping(tmp_path: Path) -> Iterator[Keeping]:
     assert not [thread for thread in threading.enumerate() if thread.name == "keeper"], "the thread has ended"
 
 
-def wait_until(holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + LONG_S
-    while not holds():
-        assert time.monotonic() < deadline, "the condition did not hold in time"
-        time.sleep(0.002)
-
-
 def snapshot_at(position: int) -> Snapshot:
     offsets = QueueOffsets()
     offsets.set(QueueKey("orders", 0), position // 100)
@@ -86,7 +80,7 @@ def snapshot_at(position: int) -> Snapshot:
 
 def test_next_file_is_prepared_in_its_full_size(keeping: Keeping) -> None:
     keeping.keeper.prepare(0)
-    wait_until(lambda: keeping.has_file(0))
+    until(lambda: keeping.has_file(0))
     assert (keeping.segments.log.folder / file_name(0)).stat().st_size == FILE_SIZE
 
 
@@ -95,14 +89,14 @@ def test_file_that_cannot_be_prepared_is_logged_and_tried_only_once(keeping: Kee
     with capture_logs() as logs:
         keeping.disk.is_full = True
         keeping.keeper.prepare(0)
-        wait_until(lambda: bool(logs))
+        until(lambda: bool(logs))
         keeping.disk.is_full = False
         keeping.keeper.prepare(0)
         keeping.keeper.committed()
-        wait_until(lambda: bool(keeping.syncs))
+        until(lambda: bool(keeping.syncs))
         assert not keeping.has_file(0)
         keeping.keeper.prepare(FILE_SIZE)
-        wait_until(lambda: keeping.has_file(FILE_SIZE))
+        until(lambda: keeping.has_file(FILE_SIZE))
     assert [event["event"] for event in logs] == ["next_file_not_prepared"]
     assert keeping.failures == []
 
@@ -110,12 +104,12 @@ def test_file_that_cannot_be_prepared_is_logged_and_tried_only_once(keeping: Kee
 def test_commits_within_the_interval_share_one_sync(keeping: Keeping) -> None:
     """Urgent work ends the interval early, and the moved offset is synced with it."""
     keeping.keeper.committed()
-    wait_until(lambda: len(keeping.syncs) == 1)
+    until(lambda: len(keeping.syncs) == 1)
     for _ in range(20):
         keeping.keeper.committed()
         time.sleep(0.001)
     keeping.keeper.prepare(0)
-    wait_until(lambda: len(keeping.syncs) == 2)
+    until(lambda: len(keeping.syncs) == 2)
     keeping.keeper.close()
     assert len(keeping.syncs) == 2
 
@@ -126,11 +120,11 @@ def test_snapshot_is_saved_once_the_log_is_flushed_up_to_it(keeping: Keeping) ->
     keeping.flushed_offset = 499
     keeping.keeper.save(snapshot)
     keeping.keeper.committed()
-    wait_until(lambda: len(keeping.syncs) == 1)
+    until(lambda: len(keeping.syncs) == 1)
     assert load_snapshot(keeping.snapshot_path) is None
     keeping.flushed_offset = 500
     keeping.keeper.committed()
-    wait_until(lambda: load_snapshot(keeping.snapshot_path) == snapshot)
+    until(lambda: load_snapshot(keeping.snapshot_path) == snapshot)
     assert keeping.syncs[1] is False
 
 
@@ -139,17 +133,17 @@ def test_snapshot_that_a_full_disk_refuses_is_logged_and_the_next_one_is_saved(k
     with capture_logs() as logs:
         keeping.disk.is_full = True
         keeping.keeper.save(snapshot_at(500))
-        wait_until(lambda: bool(logs))
+        until(lambda: bool(logs))
         keeping.disk.is_full = False
         keeping.keeper.save(snapshot_at(900))
-        wait_until(lambda: load_snapshot(keeping.snapshot_path) == snapshot_at(900))
+        until(lambda: load_snapshot(keeping.snapshot_path) == snapshot_at(900))
     assert [event["event"] for event in logs] == ["snapshot_not_saved"]
 
 
 def test_failed_sync_of_the_committed_offset_is_reported_and_ends_the_work(keeping: Keeping) -> None:
     keeping.sync_error = FlushFailedError("the checkpoint")
     keeping.keeper.committed()
-    wait_until(lambda: bool(keeping.failures))
+    until(lambda: bool(keeping.failures))
     assert keeping.failures == [keeping.sync_error]
     keeping.keeper.close()
     keeping.keeper.prepare(0)

@@ -10,10 +10,11 @@ from typing import Any
 from services.writer.config import WriterSettings
 from services.writer.remoting.composition import WriterRemoting
 from tests.builders import STORE_HOST
-from tests.unit.remoting_server.served import Client, anyone, until
+from tests.unit.remoting_server.served import Client, anyone
 from tests.unit.remoting_server.test_group_requests import answered, heartbeat, members
 from tests.unit.writer.opened_log import LONG_S
 from tests.unit.writer.submission.submitting import submitting_at
+from tests.waiting import until_async
 from tidemark.remoting import RequestCode
 from tidemark.remoting.routes import parse_route
 from tidemark.remoting_server.saved_clients import load_clients
@@ -83,7 +84,7 @@ def test_a_client_that_leaves_is_not_saved(tmp_path: Path) -> None:
         await answered(one, RequestCode.HEART_BEAT, body=heartbeat("a"))
         await answered(two, RequestCode.HEART_BEAT, body=heartbeat("b"))
         two.writer.close()
-        await until(lambda: remoting.server.connections == 1)
+        await until_async(lambda: remoting.server.connections == 1)
         assert await members(one) == ["a"]
 
     run(test, tmp_path)

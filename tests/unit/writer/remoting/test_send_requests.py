@@ -12,9 +12,10 @@ import pytest
 
 from services.writer.remoting.send_requests import SendRequests
 from tests.builders import STORE_HOST, properties, wire_batch
-from tests.unit.remoting_server.served import Client, serving, until
+from tests.unit.remoting_server.served import Client, serving
 from tests.unit.writer.opened_log import LONG_S, SyncGate
 from tests.unit.writer.submission.submitting import Submitting, submitting_at
+from tests.waiting import until_async
 from tidemark.format.message_id import decode_offset_message_id
 from tidemark.remoting import Frame
 from tidemark.remoting.sending import SendRequest, parse_send_answer, to_fields
@@ -133,11 +134,11 @@ def test_an_answer_after_the_connection_has_closed_is_dropped(tmp_path: Path) ->
         written = sending.parts.opened.log.written_offset
         disk.is_open.clear()
         await sending.client.send(310, to_fields(310, ASKED._replace(properties="")), b"x")
-        await until(lambda: sending.parts.opened.log.written_offset > written)
+        await until_async(lambda: sending.parts.opened.log.written_offset > written)
         sending.client.writer.transport.abort()
         await asyncio.sleep(0.05)
         disk.is_open.set()
-        await until(lambda: sending.parts.opened.log.flushed_offset > written)
+        await until_async(lambda: sending.parts.opened.log.flushed_offset > written)
 
     run(test, tmp_path, disk)
 

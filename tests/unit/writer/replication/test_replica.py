@@ -46,7 +46,7 @@ async def find_writer(epoch: int) -> str:
     return "writer"
 
 
-async def until(link: Link, count: int) -> None:
+async def until_acknowledged(link: Link, count: int) -> None:
     """Wait for so many acknowledgements."""
     async with asyncio.timeout(LONG_S):
         while len(link.acknowledged) < count:
@@ -73,10 +73,10 @@ def test_a_new_stream_acknowledges_nothing_of_the_one_before(
 
         replica = Replica(replica_settings(tmp_path), opened.replica, FILE_SIZE, lambda: "g", find_writer, connect)
         running = asyncio.create_task(replica.run())
-        await until(first, 3)
+        await until_acknowledged(first, 3)
         assert first.acknowledged[-1] == piece.end
         first.ended.set()
-        await until(second, 3)
+        await until_acknowledged(second, 3)
         assert set(second.acknowledged) == {0}
         running.cancel()
         await asyncio.wait((running,))

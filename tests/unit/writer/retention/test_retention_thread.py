@@ -1,8 +1,7 @@
 from __future__ import annotations
 
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,6 +10,7 @@ from structlog.testing import capture_logs
 from services.writer.retention_policy import DiskUse, RetentionPolicy
 from tests.builders import STORE_MS
 from tests.unit.writer.retention.old_log import HOUR_MS, SIZE, TERM, OldLog
+from tests.waiting import until
 from tidemark.errors import FlushFailedError
 from tidemark.index.ledger import Ledger
 from tidemark.store.mapped_file_queue import file_name
@@ -24,13 +24,6 @@ def store(tmp_path: Path) -> Iterator[OldLog]:
     made = OldLog(tmp_path)
     yield made
     made.retention.close()
-
-
-def wait_until(holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + LONG_S
-    while not holds():
-        assert time.monotonic() < deadline, "the condition did not hold in time"
-        time.sleep(0.002)
 
 
 def is_running() -> bool:
@@ -127,9 +120,9 @@ def test_deletion_that_fails_is_logged_and_tried_again_by_the_thread(
     store.disk.on_unlink = refuse
     with capture_logs() as logs:
         store.retention.start()
-        wait_until(lambda: len(logs) >= 2)
+        until(lambda: len(logs) >= 2)
         failing.clear()
-        wait_until(lambda: store.log.min_offset == 3 * SIZE)
+        until(lambda: store.log.min_offset == 3 * SIZE)
         store.retention.close()
     assert {(event["event"], event["log_level"]) for event in logs[:2]} == {("retention_failed", level)}
     assert store.failures == []
@@ -144,7 +137,7 @@ def test_failed_sync_of_a_deletion_is_reported_once_and_ends_retention(store: Ol
 
     store.disk.on_unlink = fail
     store.retention.start()
-    wait_until(lambda: not is_running())
+    until(lambda: not is_running())
     assert store.failures == [fault]
 
 

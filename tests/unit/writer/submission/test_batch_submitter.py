@@ -12,9 +12,9 @@ from services.writer.batch.batch import Batch
 from services.writer.submission.batch_submitter import Sender
 from tests.access_files import AccessFolder
 from tests.builders import BORN_HOST, properties, wire_batch
-from tests.unit.remoting_server.served import until
 from tests.unit.writer.opened_log import LONG_S, SyncGate
 from tests.unit.writer.submission.submitting import ONE, Submitting, caller_of, received, run
+from tests.waiting import until_async
 from tidemark.access.access_file import AccessFile
 from tidemark.access.guard import Guard
 from tidemark.access.rate_limits import RateLimits
@@ -44,7 +44,7 @@ def test_an_append_to_a_topic_that_exists_is_submitted_at_once(tmp_path: Path) -
         await rest
         assert parts.topics.get("orders") is not None
         assert parts.submitter.submit_now(sender, received(), answered.append) is None
-        await until(lambda: len(answered) == 2)
+        await until_async(lambda: len(answered) == 2)
         places = [batch.appended.queue_offset for batch in answered if batch.appended is not None]
         assert [batch.wrapper.born_host for batch in answered] == [BORN_HOST] * 2
         assert len(places) == 2
