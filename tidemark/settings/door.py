@@ -41,7 +41,7 @@ def read_settings(service: str, settings: type[_Settings], arguments: Sequence[s
     lines: list[str] = []
     read: _Settings | None = None
     try:
-        read = CliApp.run(settings, cli_args=list(arguments))
+        read = CliApp.run(settings, cli_args=list(arguments)) if arguments else settings()  # without a parser: quicker
     except ValidationError as error:
         lines = faults_of(error, settings)
     except SettingsError as error:
