@@ -7,10 +7,14 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
+from tidemark.client import Producer
+from tidemark.errors import DeadlineExceededError, StoreError
+
 LONG_S = 120.0
 _LOOK_EVERY_S = 0.01
 
 T = TypeVar("T")
+Refusal = TypeVar("Refusal", bound=StoreError)
 
 
 def until(
@@ -30,6 +34,25 @@ def until(
         assert time.monotonic() < deadline, f"{what} within {timeout_s:g} s{'' if found is None else f': {found()}'}"
         time.sleep(_LOOK_EVERY_S)
     return value
+
+
+def refusal(address: str, topic: str, kind: type[Refusal]) -> Refusal:
+    """Return the error with which the writer at *address* refuses an append, which a producer repeats until a deadline.
+
+    A send whose last attempt has no answer by then tells nothing, and is made again.
+    """
+
+    def refused() -> Refusal | None:
+        with Producer(address, timeout_s=2) as producer:
+            try:
+                producer.send(topic, b"refused")
+            except kind as error:
+                return error
+            except DeadlineExceededError:
+                return None
+        raise AssertionError("the append was accepted")
+
+    return until(refused, f"{address} refuses an append")
 
 
 async def until_async(condition: Callable[[], object]) -> None:

@@ -9,7 +9,6 @@ import signal
 import subprocess
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TypeVar
 
 import httpx
 
@@ -18,12 +17,10 @@ from tests.replication.service_process import ServiceProcess
 from tests.waiting import LONG_S, until
 from tidemark.client import Producer
 from tidemark.client.wire.group_admin import GroupMember, GroupStatus, ReplicationGroup
-from tidemark.errors import DeadlineExceededError, StoreError
+from tidemark.errors import StoreError
 
 SEGMENT_BYTES = 1 << 18
 _HTTP = httpx.Client(timeout=2)  # httpx.get reads all certificates at each call
-
-Refusal = TypeVar("Refusal", bound=StoreError)
 
 
 class Members:
@@ -260,24 +257,6 @@ class Members:
     def producer(self, name: str, timeout_s: float = LONG_S) -> Iterator[Producer]:
         with Producer(self.address(name), timeout_s=timeout_s) as made:
             yield made
-
-    def refusal(self, name: str, topic: str, kind: type[Refusal]) -> Refusal:
-        """Return the error with which a member refuses an append.
-
-        A send whose last attempt has no answer by its deadline tells nothing, and is made again.
-        """
-
-        def refused() -> Refusal | None:
-            with self.producer(name, timeout_s=2) as producer:
-                try:
-                    producer.send(topic, b"refused")
-                except kind as error:
-                    return error
-                except DeadlineExceededError:
-                    return None
-            raise AssertionError("the append was accepted")
-
-        return until(refused, f"{name} refuses an append")
 
     def log_files(self, name: str) -> dict[str, str]:
         """Return the hashes of a member's CommitLog files, without those that were only prepared."""

@@ -16,7 +16,7 @@ from tests.pipeline_runs import build, plan_of, queue_files
 from tests.replication.conftest import Make
 from tests.replication.load import Load, require_stored, stored_keys
 from tests.replication.members import Members
-from tests.waiting import until
+from tests.waiting import refusal, until
 from tidemark.client import BATCH_QUEUE, Message, SendStatus
 from tidemark.client.wire.topic_admin import Topics
 from tidemark.errors import (
@@ -129,7 +129,7 @@ def test_a_hand_over_is_short_and_loses_nothing(make: Make) -> None:
         load.stop()
     assert result.status is SendStatus.PUT_OK
     members.until_in_sync("b", 3)
-    assert members.refusal("a", TOPIC, NotLeaderError).facts["writer"] == members.address("b")
+    assert refusal(members.address("a"), TOPIC, NotLeaderError).facts["writer"] == members.address("b")
     members.until_level("b", "a", "c")
     members.stop()
     assert members.log_files("a") == members.log_files("b") == members.log_files("c")
@@ -146,7 +146,7 @@ def test_a_replica_that_hangs_delays_appends_until_it_leaves_the_set(make: Make)
         assert producer.send(TOPIC, b"2").status is SendStatus.PUT_OK
         members.signal("c", signal.SIGSTOP)
         until(lambda: members.status("a").in_sync == 1, "c has left the set")
-        refused = members.refusal("a", TOPIC, InSyncReplicasNotEnoughError)
+        refused = refusal(members.address("a"), TOPIC, InSyncReplicasNotEnoughError)
         assert "1 members are in sync, and 2 are needed" in refused.message
         members.signal("b", signal.SIGCONT)
         members.signal("c", signal.SIGCONT)

@@ -14,7 +14,7 @@ from tests.replication.conftest import Make, MakeElected
 from tests.replication.elected import TOPIC, Elected
 from tests.replication.load import stored_keys
 from tests.replication.members import SEGMENT_BYTES
-from tests.waiting import until
+from tests.waiting import refusal, until
 from tidemark.client import Consumer, Producer, Query, SendStatus
 from tidemark.client.wire.topic_admin import Topics
 from tidemark.errors import (
@@ -125,7 +125,7 @@ def test_kf25_only_members_are_replicas(make: Make) -> None:
         for name in ("x", "b"):  # b is a member, but an acknowledgement is not how its stream starts
             with pytest.raises(StoreError, match=r"not a member of the group|must be its start"):
                 asyncio.run(acknowledge(name))
-        members.refusal("a", TOPIC, InSyncReplicasNotEnoughError)
+        refusal(members.address("a"), TOPIC, InSyncReplicasNotEnoughError)
 
 
 def test_kf26_a_writer_that_returns_does_not_bring_back_old_offsets(make_elected: MakeElected) -> None:
