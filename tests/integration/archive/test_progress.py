@@ -63,6 +63,7 @@ def test_a_failed_start_of_spark_shows_the_notices_of_java(store: BuiltStore, tm
     assert ("Too small maximum heap" in done.stderr, done.stdout) == (True, "")
 
 
+@pytest.mark.exhaustive  # a Spark session of its own
 def test_the_steps_of_a_run_count_messages_and_files(case: Case) -> None:
     """The messages of the last report of a step are at most all of its messages."""
     reported: list[StepProgress] = []
