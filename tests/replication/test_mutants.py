@@ -51,6 +51,7 @@ def leave_only_the_one_that_lacks(members: LinkedMembers) -> None:
     time.sleep(1)
     lose(members, writer, other)
     members.signal(behind, signal.SIGCONT)
+    until(lambda: members.writer() == behind, "it is elected")
     members.launch(writer, other)
 
 

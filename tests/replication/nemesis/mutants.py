@@ -23,5 +23,5 @@ MUTANTS: dict[str, Callable[[], AbstractContextManager[Any]]] = {
 }
 
 if __name__ == "__main__":
-    with MUTANTS[sys.argv[1]]():
+    with MUTANTS[sys.argv.pop(1)]():  # the rest is for the writer
         sys.exit(main())
