@@ -1,4 +1,4 @@
-"""Ports for processes that start later, or again: nobody else gets one of them meanwhile."""
+"""Ports for processes that start later, or again: no other process gets one of them meanwhile."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ def until(
 def refusal(address: str, topic: str, kind: type[Refusal]) -> Refusal:
     """Return the error with which the writer at *address* refuses an append, which a producer repeats until a deadline.
 
-    A send whose last attempt has no answer by then tells nothing, and is made again.
+    A send whose last attempt has no answer by then is repeated, because its outcome is unknown.
     """
 
     def refused() -> Refusal | None:

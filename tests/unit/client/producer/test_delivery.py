@@ -133,10 +133,10 @@ def test_program_exit_logs_failed_held_and_unanswered_messages(caplog: pytest.Lo
 def test_the_reason_of_what_has_not_failed_yet_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     """The program may end before the deadline of its last messages."""
     unsent = batch()
-    unsent.last_error = WriterUnreachableError("nobody listens")
+    unsent.last_error = WriterUnreachableError("connection refused")
     with caplog.at_level(logging.ERROR, "tidemark.client.producer"):
         delivery(Streams(unsent)).end(time.monotonic() - 60)
-    assert "WriterUnreachableError: nobody listens" in caplog.text
+    assert "WriterUnreachableError: connection refused" in caplog.text
 
 
 def test_program_exit_without_a_loss_logs_nothing(caplog: pytest.LogCaptureFixture) -> None:
