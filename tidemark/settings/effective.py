@@ -33,18 +33,17 @@ class Setting(NamedTuple):
 
 def effective(
     settings: type[BaseSettings],
-    arguments: Sequence[str] | None = None,
+    arguments: Sequence[str] = (),
     *,
     given: SettingSource = SettingSource.ENVIRONMENT,
 ) -> dict[str, Setting]:
     """Return the settings by their environment names, as a start with these *arguments* would read them.
 
-    arguments  None: they are a client's, which has no command line of its own
-    given      source to report for values from the environment
+    given: source to report for values from the environment
 
     Raises ValidationError and SettingsError like the class itself.
     """
-    values = settings() if arguments is None else CliApp.run(settings, cli_args=list(arguments))
+    values = CliApp.run(settings, cli_args=list(arguments)) if arguments else settings()
     on_command_line = CliSettingsSource(settings, cli_parse_args=list(arguments))() if arguments else {}
     as_json = values.model_dump(mode="json")
 

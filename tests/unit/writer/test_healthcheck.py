@@ -1,12 +1,14 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import grpc
 import pytest
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
+from services.indexer.healthcheck import main as pipeline_main
+from services.indexer.query.healthcheck import main as query_main
 from services.writer.healthcheck import main
 
 
@@ -29,3 +31,10 @@ def test_exit_status_is_zero_only_while_the_writer_serves(
 ) -> None:
     service.set("", health_pb2.HealthCheckResponse.ServingStatus.Value(status))
     assert main() == expected
+
+
+@pytest.mark.parametrize("check", [main, pipeline_main, query_main])
+def test_an_unknown_option_is_refused(check: Callable[[list[str]], int], capsys: pytest.CaptureFixture[str]) -> None:
+    """The checks of the other services refuse it, too."""
+    assert check(["--nope"]) == 2
+    assert "usage: healthcheck.py (writer | query | pipeline)" in capsys.readouterr().err

@@ -123,7 +123,7 @@ def _settings_of(reader: Reader, asked: _Asked) -> dict[str, Setting] | None:
     is_client = reader is Reader.CLIENT
     with applied_context(asked.context) if is_client else contextlib.nullcontext(dict[str, str]()) as applied:
         try:
-            shown = effective(settings, None if is_client else asked.options, given=given)
+            shown = effective(settings, asked.options, given=given)
         except ValidationError as error:
             raise ArgumentIllegalError(f"{reader} would not start: {'; '.join(faults_of(error, settings))}") from error
     return shown | {name: shown[name]._replace(source=SettingSource.CONTEXT) for name in applied}

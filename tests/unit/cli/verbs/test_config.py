@@ -42,8 +42,10 @@ def test_one_service_is_shown_with_its_command_line_options(monkeypatch: pytest.
 
 def test_options_belong_to_one_service() -> None:
     """A client has none."""
-    shown = CliRunner().invoke(app, ["config", "show", "client", "--", "--flush-mode", "async"])
-    assert shown.exit_code == ExitStatus.USAGE
+    options = ["-o", "json", "--", "--flush-mode", "async"]
+    shown = CliRunner().invoke(app, ["config", "show", "writer", *options])
+    assert json.loads(shown.stdout)["writer"]["TIDEMARK_FLUSH_MODE"] == {"value": "async", "source": "command line"}
+    assert CliRunner().invoke(app, ["config", "show", "client", *options]).exit_code == ExitStatus.USAGE
 
 
 def test_a_file_replaces_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
