@@ -126,6 +126,7 @@ class RestSide:
             max_bytes=64 << 20,
             tag=tags,
             semantics="rocketmq",
+            body_encoding="base64",
         )
         assert answer["skipped"] == []
         return {
@@ -144,7 +145,7 @@ class RestSide:
         return sorted({message["physical_offset"] for message in answer["messages"]})
 
     def view(self, topic: str, offset_message_id: str) -> Answer:
-        answer = self._get(f"messages/{offset_message_id}", semantics="rocketmq")
+        answer = self._get(f"messages/{offset_message_id}", semantics="rocketmq", body_encoding="base64")
         assert answer["topic"] == topic
         return _as_client(answer["messages"][0], topic, answer["queue_id"])
 
