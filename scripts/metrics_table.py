@@ -5,7 +5,20 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from tidemark.metrics.table import ACCESS, BOTH, EACH, FOLLOWER, GROUP, PIPELINE, QUERY, ROWS, TLS, WRITER, MetricKind
+from tidemark.metrics.table import (
+    ACCESS,
+    BOTH,
+    EACH,
+    FOLLOWER,
+    GROUP,
+    PIPELINE,
+    QUERY,
+    ROWS,
+    SLAVES,
+    TLS,
+    WRITER,
+    MetricKind,
+)
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "metrics.md"
 HEADING = "## All metrics\n"
@@ -18,6 +31,7 @@ _SERVICES = {
     WRITER: "Writer",
     GROUP: "Writer, as a member of a replication group",
     FOLLOWER: "Writer that follows a RocketMQ broker",
+    SLAVES: "Writer whose log RocketMQ's slaves copy",
     PIPELINE: "Pipeline",
     QUERY: "Query",
 }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import NamedTuple
 
 import httpx
@@ -20,8 +19,3 @@ class Watched(NamedTuple):
         answer = httpx.get(f"http://{self.addresses[service]}/metrics", timeout=30)
         answer.raise_for_status()
         return answer.text
-
-
-def types(exposition: str) -> dict[str, str]:
-    """Return the type of each metric by name."""
-    return dict(re.findall(r"^# TYPE (\w+) (\w+)$", exposition, re.MULTILINE))

@@ -33,6 +33,7 @@ WRITER, PIPELINE, QUERY, EACH, BOTH = "writer", "pipeline", "query", "each", "wr
 TLS, ACCESS = "writer and query with TLS", "writer and query with an access file"
 GROUP = "writer of a replication group's member"
 FOLLOWER = "writer that follows a RocketMQ broker"
+SLAVES = "writer whose log RocketMQ's slaves copy"
 _C, _G, _H = MetricKind.COUNTER, MetricKind.GAUGE, MetricKind.HISTOGRAM
 _SYNC_SECONDS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
 _VISIBLE_SECONDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 60.0, 600.0)
@@ -110,8 +111,8 @@ ROWS = (
         WRITER,
         "Bytes of appends that are accepted but not yet answered",
     ),
-    MetricRow("tidemark_slaves", _G, WRITER, "Slaves of RocketMQ that copy the log"),
-    MetricRow("tidemark_slaves_behind_bytes", _G, WRITER, "Committed bytes that the slowest of them has not reported"),
+    MetricRow("tidemark_slaves", _G, SLAVES, "Slaves of RocketMQ that copy the log"),
+    MetricRow("tidemark_slaves_behind_bytes", _G, SLAVES, "Committed bytes that the slowest of them has not reported"),
     MetricRow("tidemark_follow_connected", _G, FOLLOWER, "1: the RocketMQ broker that is followed sends its log"),
     MetricRow("tidemark_follow_log_end_offset", _G, FOLLOWER, "Physical offset up to which its log is copied"),
     MetricRow(
@@ -180,7 +181,7 @@ ROWS = (
         "tidemark_pipeline_durable_bytes", _G, PIPELINE, "Physical offset up to which a shard is synced", ("shard",)
     ),
     MetricRow(
-        "tidemark_pipeline_compared_bytes_total",
+        "tidemark_pipeline_scrubbed_bytes_total",
         _C,
         PIPELINE,
         "Bytes of the log that the scrub has compared",
