@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import httpx
@@ -30,12 +30,12 @@ OF_SERVICES = {
 
 @contextlib.contextmanager
 def served(
-    folder: Path, *services: str, writer_port: int | None = None, **environment: str
+    folder: Path, *services: str, writer_port: int | None = None, environment: Mapping[str, str] | None = None
 ) -> Iterator[tuple[LocalStack, dict[str, str]]]:
     """Run services; yield them, and the address of each one's metrics."""
     addresses = {name: f"127.0.0.1:{free_port()}" for name in (WRITER, PIPELINE)}
     listen = {f"TIDEMARK_{name.upper()}_METRICS_LISTEN": address for name, address in addresses.items()}
-    settings = WITHOUT_SPARK | listen | environment
+    settings = {**WITHOUT_SPARK, **listen, **(environment or {})}
     with LocalStack(folder, writer_port=writer_port, environment=settings, services=services or None) as stack:
         yield stack, addresses | {QUERY: stack.query_url.removeprefix("http://")}
 
@@ -67,7 +67,7 @@ def test_each_service_serves_the_documented_metrics(tmp_path: Path) -> None:
 
 
 def test_a_writer_with_slaves_serves_theirs(tmp_path: Path) -> None:
-    with served(tmp_path, WRITER, TIDEMARK_SLAVES_LISTEN=f"127.0.0.1:{free_port()}") as (_, addresses):
+    with served(tmp_path, WRITER, environment={"TIDEMARK_SLAVES_LISTEN": f"127.0.0.1:{free_port()}"}) as (_, addresses):
         require_metrics(addresses[WRITER], documented({table.SLAVES, *OF_SERVICES[WRITER]}))
 
 
@@ -80,7 +80,7 @@ def test_a_member_that_writes_serves_those_of_its_group_too(tmp_path: Path) -> N
     }
     expected = documented({table.GROUP, *OF_SERVICES[WRITER]})
     del expected["tidemark_replication_lease_seconds_left"]  # with etcd only
-    with served(tmp_path, WRITER, writer_port=port, **group) as (stack, addresses):
+    with served(tmp_path, WRITER, writer_port=port, environment=group) as (stack, addresses):
         ReplicationGroup(stack.writer_address).promote("a")
         require_metrics(addresses[WRITER], expected)
 
@@ -91,6 +91,6 @@ def test_a_follower_of_a_broker_serves_the_documented_metrics(
     store = Path(shutil.copytree(golden_store("mixed/store"), tmp_path / "broker"))
     with FakeMaster(store, FILE_BYTES) as master:
         followed = {"TIDEMARK_FOLLOW": master.url, "TIDEMARK_COMMIT_LOG_SEGMENT_SIZE_BYTES": str(FILE_BYTES)}
-        with served(tmp_path / "copy", WRITER, **followed) as (_, addresses):
+        with served(tmp_path / "copy", WRITER, environment=followed) as (_, addresses):
             of_follower = documented({table.FOLLOWER, table.EACH})
             until(lambda: of_follower.items() <= types(addresses[WRITER]).items(), "the metrics of a follower")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import os
 import socket
 import time
 import zlib
@@ -16,6 +15,7 @@ import pyarrow as pa
 import pytest
 
 from tests.built_store import BuiltStore, Written
+from tests.page_cache import drop_from_page_cache
 from tests.query_server import serve_query
 from tidemark.client import Query, RecordsPage
 from tidemark.client.answers import PageParameters, TablesParameters, TableVerify, Verify
@@ -174,10 +174,7 @@ def _boundary(answer: httpx.Response) -> bytes:
 def test_records_that_are_not_in_memory_are_sent(store: BuiltStore) -> None:
     with serve_query(store.root) as http, Query(str(http.base_url)) as query:
         expected = records(pages(query, "runs", 0, "service"))
-        for path in (store.root / "commitlog").iterdir():
-            with path.open("rb") as file:
-                os.fsync(file.fileno())
-                os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+        drop_from_page_cache(store.root / "commitlog")
         assert records(pages(query, "runs", 0, "none")) == expected
 
 

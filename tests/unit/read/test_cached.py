@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.built_store import BuiltStore
+from tests.page_cache import drop_from_page_cache
 from tidemark.read.cached import NotCachedError, acquire, cached_only, is_cached_only, pread
 from tidemark.read.pull import PullRequest, PullResult, PullStatus, pull
 from tidemark.read.store_reader import StoreReader
@@ -24,23 +25,6 @@ def store(tmp_path: Path) -> BuiltStore:
         store.append("orders", body)
     store.publish()
     return store
-
-
-def drop_from_cache(root: Path) -> None:
-    """Drop the store's pages from the page cache; skip on a file system in memory."""
-    for path in (path for path in root.rglob("*") if path.is_file()):
-        descriptor = os.open(path, os.O_RDONLY)
-        os.fsync(descriptor)
-        os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
-        os.close(descriptor)
-    descriptor = os.open(root / "commitlog" / f"{0:020d}", os.O_RDONLY)
-    try:
-        os.preadv(descriptor, [bytearray(4096)], 0, os.RWF_NOWAIT)
-    except BlockingIOError:
-        return
-    finally:
-        os.close(descriptor)
-    pytest.skip("pages stay in memory here")
 
 
 def pull_all(reader: StoreReader) -> PullResult:
@@ -68,7 +52,7 @@ def test_cached_data_is_read_in_place(store: BuiltStore) -> None:
 
 def test_uncached_data_is_refused_until_it_was_read(store: BuiltStore) -> None:
     """A refused read leaves no partial state."""
-    drop_from_cache(store.root)
+    drop_from_page_cache(store.root / "commitlog", store.root / "consumequeue")
     reader = StoreReader(store.root)
     with cached_only(), pytest.raises(NotCachedError):
         pull_all(reader)

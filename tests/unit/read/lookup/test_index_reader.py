@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.built_store import BuiltStore
+from tests.page_cache import drop_from_page_cache
 from tidemark.format.index_file import key_hash
 from tidemark.read.cached import NotCachedError, cached_only
 from tidemark.read.lookup import index_reader
@@ -91,24 +92,6 @@ def test_a_chain_that_is_not_in_memory_is_not_walked_by_an_event_loop(built: Bui
     table = IndexTable(path, built.slots)
     with cached_only():
         table.require_cached(key_hash("orders", "k"))
-    drop_from_cache(path)
+    drop_from_page_cache(path)
     with cached_only(), pytest.raises(NotCachedError):
         table.require_cached(key_hash("orders", "k"))
-
-
-def drop_from_cache(path: Path) -> None:
-    """Drop the file's pages from the page cache; skip on a file system in memory."""
-    probe = path.parent.parent / "probe"  # the refused read of a page makes the kernel read it
-    probe.write_bytes(bytes(4096))
-    for file in (path, probe):
-        descriptor = os.open(file, os.O_RDONLY)
-        os.fsync(descriptor)
-        os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
-        try:
-            if file is probe:
-                os.preadv(descriptor, [bytearray(1)], 0, os.RWF_NOWAIT)
-                pytest.skip("pages stay in memory here")
-        except BlockingIOError:
-            pass
-        finally:
-            os.close(descriptor)
