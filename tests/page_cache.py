@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import mmap
 import os
+import tempfile
 import time
 from pathlib import Path
 
@@ -18,19 +19,32 @@ _LIBC = ctypes.CDLL(None, use_errno=True)
 def drop_from_page_cache(*roots: Path) -> None:
     """Sync the files *roots* or below them, and drop their pages; skip the test on a file system in memory.
 
-    No process may have mapped them. The kernel keeps pages that another processor has just used, so it is asked until
-    none is left.
+    No process may have mapped them.
+    """
+    for path in (path for root in roots for path in [root, *root.rglob("*")] if path.is_file()):
+        if not _is_dropped(path):
+            with tempfile.NamedTemporaryFile(dir=path.parent) as new:
+                new.write(b"x")
+                new.flush()
+                if not _is_dropped(Path(new.name)):
+                    pytest.skip(f"all files in {path.parent} stay in memory")
+            pytest.fail(f"{path} stays in memory: is it mapped?")
+
+
+def _is_dropped(path: Path) -> bool:
+    """Sync the file and drop its pages; return False if some are still in memory after _MOST_S.
+
+    The kernel keeps pages that another processor has just used, so it is asked until none is left.
     """
     deadline = time.monotonic() + _MOST_S
-    for path in (path for root in roots for path in [root, *root.rglob("*")] if path.is_file()):
-        with path.open("rb") as file:
-            os.fsync(file.fileno())
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
+        while time.monotonic() < deadline:
             os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-            while _has_pages_in_memory(path):
-                if time.monotonic() > deadline:
-                    pytest.skip(f"the pages of {path} stay in memory")
-                time.sleep(0.01)
-                os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+            if not _has_pages_in_memory(path):
+                return True
+            time.sleep(0.01)
+    return False
 
 
 def _has_pages_in_memory(path: Path) -> bool:
