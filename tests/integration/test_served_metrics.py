@@ -11,6 +11,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from tests.access_files import AccessFolder
 from tests.integration.conftest import WITHOUT_SPARK
 from tests.integration.writer.follow.fake_master import FakeMaster
 from tests.waiting import until
@@ -69,6 +70,12 @@ def test_each_service_serves_the_documented_metrics(tmp_path: Path) -> None:
 def test_a_writer_with_slaves_serves_theirs(tmp_path: Path) -> None:
     with served(tmp_path, WRITER, environment={"TIDEMARK_SLAVES_LISTEN": f"127.0.0.1:{free_port()}"}) as (_, addresses):
         require_metrics(addresses[WRITER], documented({table.SLAVES, *OF_SERVICES[WRITER]}))
+
+
+def test_a_writer_with_an_access_file_serves_its_state(tmp_path: Path) -> None:
+    access = {"TIDEMARK_ACCESS_FILE": str(AccessFolder(tmp_path).path)}
+    with served(tmp_path / "store", WRITER, environment=access) as (_, addresses):
+        require_metrics(addresses[WRITER], documented({table.ACCESS, *OF_SERVICES[WRITER]}))
 
 
 def test_a_member_that_writes_serves_those_of_its_group_too(tmp_path: Path) -> None:
