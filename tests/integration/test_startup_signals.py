@@ -66,7 +66,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
 
 
 def handles_signals(pid: int) -> bool:
-    """Return True once the process has its handlers: before, the interpreter runs without a service."""
+    """Return True once the process has its handlers, of which that of SIGTERM is the last."""
     status = Path(f"/proc/{pid}/status").read_text()
     caught = next(line.split()[1] for line in status.splitlines() if line.startswith("SigCgt"))
     return bool(int(caught, 16) >> (signal.SIGTERM - 1) & 1)

@@ -9,7 +9,7 @@ import os
 import signal
 from types import FrameType
 
-_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)  # Python itself handles SIGINT, so only SIGTERM shows that both are set
 
 
 def exit_on_signal(service: str) -> None:
