@@ -7,12 +7,16 @@ import mmap
 import os
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from tests.waiting import until
+
 _MOST_S = 5.0
+_TRY_S = 60.0
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
@@ -29,6 +33,20 @@ def drop_from_page_cache(*roots: Path) -> None:
                 if not _is_dropped(Path(new.name)):
                     pytest.skip(f"all files in {path.parent} stay in memory")
             pytest.fail(f"{path} stays in memory: is it mapped?")
+
+
+def require_refused(is_refused: Callable[[], bool], *roots: Path) -> None:
+    """Require that a read that may not wait for the disk is refused after the files *roots* or below were dropped.
+
+    The kernel begins to read even then, and answers if the disk was faster, which some disks are for many reads in
+    sequence: it is tried again for up to _TRY_S.
+    """
+
+    def dropped_is_refused() -> bool:
+        drop_from_page_cache(*roots)
+        return is_refused()
+
+    until(dropped_is_refused, "a read that may not wait is refused", _TRY_S)
 
 
 def _is_dropped(path: Path) -> bool:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.built_store import BuiltStore
-from tests.page_cache import drop_from_page_cache
+from tests.page_cache import require_refused
 from tidemark.read.cached import NotCachedError, acquire, cached_only, is_cached_only, pread
 from tidemark.read.pull import PullRequest, PullResult, PullStatus, pull
 from tidemark.read.store_reader import StoreReader
@@ -52,10 +52,19 @@ def test_cached_data_is_read_in_place(store: BuiltStore) -> None:
 
 def test_uncached_data_is_refused_until_it_was_read(store: BuiltStore) -> None:
     """A refused read leaves no partial state."""
-    drop_from_page_cache(store.root / "commitlog", store.root / "consumequeue")
-    reader = StoreReader(store.root)
-    with cached_only(), pytest.raises(NotCachedError):
-        pull_all(reader)
+    readers: list[StoreReader] = []
+
+    def is_refused() -> bool:
+        readers.append(StoreReader(store.root))
+        try:
+            with cached_only():
+                pull_all(readers[-1])
+        except NotCachedError:
+            return True
+        return False
+
+    require_refused(is_refused, store.root / "commitlog", store.root / "consumequeue")
+    reader = readers[-1]
     assert bodies_of(pull_all(reader)) == BODIES
     with cached_only():
         assert bodies_of(pull_all(reader)) == BODIES
