@@ -71,8 +71,8 @@ lint: $(SYNCED)  ## ruff, formatting, import contracts and circles, links, plain
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/lint-imports
 	$(BIN)/python -m scripts.import_cycles && $(BIN)/python -m scripts.check_links && $(BIN)/python -m scripts.plain_english
 
-types: $(SYNCED)  ## mypy, strict
-	$(BIN)/mypy $(CODE)
+types: $(SYNCED)  ## mypy, strict; beside the tests it uses the time in which they wait
+	nice $(BIN)/mypy $(CODE)
 
 test: $(SYNCED)  ## every quick suite: unit, property, integration, crash, conformance; a few examples of each fuzz target
 	$(BIN)/pytest --numprocesses auto --maxprocesses 4 $(ALONE:%=tests/%)

@@ -15,6 +15,8 @@ from tests.integration.archive.conftest import Case
 from tidemark.archive.progress import StepProgress
 from tidemark.cli.terminal.exit_status import ExitStatus
 
+pytestmark = pytest.mark.exhaustive  # Spark sessions of its own
+
 _TIMEOUT_S = 300
 _COMMAND = [sys.executable, "-m", "tidemark.cli", "archive"]
 
@@ -37,7 +39,6 @@ def store(tmp_path: Path) -> BuiltStore:
     return store
 
 
-@pytest.mark.exhaustive  # its own Spark sessions
 @pytest.mark.timeout(2 * _TIMEOUT_S)
 def test_a_run_reports_its_steps_and_nothing_else(store: BuiltStore, tmp_path: Path) -> None:
     """Spark's notices and tracebacks of a successful run are not shown; --quiet shows nothing."""
@@ -54,7 +55,6 @@ def test_a_run_reports_its_steps_and_nothing_else(store: BuiltStore, tmp_path: P
     assert "50 messages compared with the store" in quiet.stdout
 
 
-@pytest.mark.exhaustive
 def test_a_failed_start_of_spark_shows_the_notices_of_java(store: BuiltStore, tmp_path: Path) -> None:
     """They have the reason."""
     done = run("run", store.root, tmp_path / "archive", "--all", "--conf", "spark.driver.memory=1k")
@@ -63,7 +63,6 @@ def test_a_failed_start_of_spark_shows_the_notices_of_java(store: BuiltStore, tm
     assert ("Too small maximum heap" in done.stderr, done.stdout) == (True, "")
 
 
-@pytest.mark.exhaustive  # a Spark session of its own
 def test_the_steps_of_a_run_count_messages_and_files(case: Case) -> None:
     """The messages of the last report of a step are at most all of its messages."""
     reported: list[StepProgress] = []

@@ -15,7 +15,7 @@ import pytest
 from tests.integration.package.conftest import Installed
 from tidemark.local.local_stack import free_port
 
-pytestmark = [pytest.mark.integration, pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.integration, pytest.mark.spark, pytest.mark.slow, pytest.mark.exhaustive]
 
 _START_S = 240.0  # the loops are compiled once, in the package's folder
 
