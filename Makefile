@@ -7,7 +7,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 CODE := tidemark pyspark_tidemark services tests benchmarks demo examples scripts
 CLIENTS := benchmarks/peers/python/requirements# the other Python clients of `make bench-peers`, in an environment of their own
 ALONE := unit property# start no services: several at once
-TOGETHER := integration replication crash conformance fuzz# start services: two files at once, each file's tests in their order
+TOGETHER := integration replication crash conformance fuzz# start services, and wait for them: three files at once, each file's tests in their order
 
 .DEFAULT_GOAL := help
 .PHONY: help sync lock proto docs site wheel extension format lint types test integration crash conformance spark-versions floors-test cluster-test rolling-test clients-test metrics-test console-test pictures deploy-test kubernetes-test replication-model replication-test replication-soak soak soak-mutations power-test fuzz security-test supply-chain peer check up down demo examples bench bench-peers bench-spark bench-check scale scale-measure profile compose-test clean
@@ -76,7 +76,7 @@ types: $(SYNCED)  ## mypy, strict; beside the tests it uses the time in which th
 
 test: $(SYNCED)  ## every quick suite: unit, property, integration, crash, conformance; a few examples of each fuzz target
 	$(BIN)/pytest --numprocesses auto --maxprocesses 4 $(ALONE:%=tests/%)
-	$(BIN)/pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder $(TOGETHER:%=tests/%)
+	$(BIN)/pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder $(TOGETHER:%=tests/%)
 
 # -m "": the exhaustive tests, too, which `make test` leaves out.
 integration crash conformance: $(SYNCED)
