@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from tests.waiting import until
+from tidemark.read.cached import NotCachedError, cached_only
 
 _MOST_S = 5.0
 _TRY_S = 60.0
@@ -47,6 +48,16 @@ def require_refused(is_refused: Callable[[], bool], *roots: Path) -> None:
         return is_refused()
 
     until(dropped_is_refused, "a read that may not wait is refused", _TRY_S)
+
+
+def would_wait(read: Callable[[], object]) -> bool:
+    """Return True if *read* raises NotCachedError where it may not wait."""
+    try:
+        with cached_only():
+            read()
+    except NotCachedError:
+        return True
+    return False
 
 
 def _is_dropped(path: Path) -> bool:

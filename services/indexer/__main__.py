@@ -11,7 +11,7 @@ _USAGE = "usage: python -m services.indexer (pipeline [--once] | query | attach)
 
 def main(arguments: list[str]) -> int:
     """Start one part; return its exit status. Handles signals before it imports that part."""
-    if arguments and arguments[0] in ("pipeline", "query"):
+    if arguments and arguments[0] in ("pipeline", "query", "attach"):
         exit_on_signal(arguments[0])
     match arguments:
         case ["pipeline", *rest]:

@@ -27,6 +27,7 @@ COMMANDS = {
     "writer": ["-m", "services.writer"],
     "pipeline": ["-m", "services.indexer", "pipeline"],
     "query": ["-m", "services.indexer", "query"],
+    "attach": ["-m", "services.indexer", "attach"],
 }
 ENVIRONMENT = {
     "TIDEMARK_WRITER_LISTEN": "127.0.0.1:0",

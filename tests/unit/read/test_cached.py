@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import threading
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from tests.built_store import BuiltStore
-from tests.page_cache import require_refused
+from tests.page_cache import require_refused, would_wait
 from tidemark.read.cached import NotCachedError, acquire, cached_only, is_cached_only, pread
 from tidemark.read.pull import PullRequest, PullResult, PullStatus, pull
 from tidemark.read.store_reader import StoreReader
@@ -56,12 +57,7 @@ def test_uncached_data_is_refused_until_it_was_read(store: BuiltStore) -> None:
 
     def is_refused() -> bool:
         readers.append(StoreReader(store.root))
-        try:
-            with cached_only():
-                pull_all(readers[-1])
-        except NotCachedError:
-            return True
-        return False
+        return would_wait(partial(pull_all, readers[-1]))
 
     require_refused(is_refused, store.root / "commitlog", store.root / "consumequeue")
     reader = readers[-1]

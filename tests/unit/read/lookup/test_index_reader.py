@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from tests.built_store import BuiltStore
-from tests.page_cache import require_refused
+from tests.page_cache import require_refused, would_wait
 from tidemark.format.index_file import key_hash
 from tidemark.read.cached import NotCachedError, cached_only
 from tidemark.read.lookup import index_reader
@@ -90,14 +91,6 @@ def test_a_chain_that_is_not_in_memory_is_not_walked_by_an_event_loop(built: Bui
     built.append("orders", entries={"KEYS": "k"})
     (path,) = (built.root / "index").iterdir()
     table = IndexTable(path, built.slots)
-
-    def is_refused() -> bool:
-        try:
-            with cached_only():
-                table.require_cached(key_hash("orders", "k"))
-        except NotCachedError:
-            return True
-        return False
-
-    assert not is_refused()
-    require_refused(is_refused, path)
+    walk = partial(table.require_cached, key_hash("orders", "k"))
+    assert not would_wait(walk)
+    require_refused(lambda: would_wait(walk), path)
