@@ -78,8 +78,16 @@ class Etcd:
                     return
             except (httpx.HTTPError, ValueError):
                 pass
-            assert time.monotonic() < deadline, (self._root / f"m{number}.log").read_text()[-2_000:]
+            assert time.monotonic() < deadline, self.log()
             time.sleep(0.05)
+
+    def log(self) -> str:
+        """Return whether each member runs, and what it has written last."""
+        return "\n".join(
+            f"etcd m{number} {'runs' if process.poll() is None else f'ended with {process.returncode}'}\n"
+            f"{(self._root / f'm{number}.log').read_text()[-2_000:]}"
+            for number, process in self._processes.items()
+        )
 
     def kill(self, number: int) -> None:
         """End a member without a warning."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -25,7 +27,7 @@ pytestmark = pytest.mark.integration
 FIRST = GroupState(0, 1, "a.1", frozenset({"a.1"}), frozenset({"b.2"}), 2, "g")
 TTL_MS = 2_000
 
-Open = Callable[[], EtcdGroupStore]
+Open = Callable[..., EtcdGroupStore]
 
 
 @pytest.fixture(scope="module")
@@ -40,9 +42,9 @@ def open_store(etcd: Etcd, tmp_path: Path, request: pytest.FixtureRequest) -> It
     """Return a function that opens the group of this test for another member."""
     opened: list[EtcdGroupStore] = []
 
-    def open_one() -> EtcdGroupStore:
+    def open_one(of: Etcd = etcd, timeout_s: float = 2) -> EtcdGroupStore:
         known = KnownState(MemberFiles(tmp_path / str(len(opened)), DiskStorage()))
-        gateway = EtcdGateway([f"http://127.0.0.1:{port}" for port in etcd.ports], timeout_s=2)
+        gateway = EtcdGateway([f"http://127.0.0.1:{port}" for port in of.ports], timeout_s=timeout_s)
         opened.append(EtcdGroupStore(gateway, request.node.name, known, ttl_ms=TTL_MS))
         return opened[-1]
 
@@ -142,6 +144,30 @@ def test_one_of_three_members_of_etcd_may_fail_and_two_may_not(open_store: Open,
         etcd.start(1)
     until(lambda: is_answered(a), "etcd is whole again")
     assert a.look().state in (taken[0], replace(taken[0].joined_by("b.2"), revision=a.look().state.revision))  # type: ignore[union-attr]
+
+
+def test_an_etcd_that_is_paused_while_many_look_goes_on(tmp_path: Path, open_store: Open) -> None:
+    """Before 3.5.7 it may crash, if it goes on with a transaction that only reads and whose client is gone."""
+    looking = threading.Event()
+    looking.set()
+
+    def look() -> None:
+        while looking.is_set():
+            is_answered(store)
+
+    with closing(Etcd(tmp_path / "paused")) as etcd, ThreadPoolExecutor(64) as threads:
+        assert open_store(etcd).elect(FIRST, holder=None) is not None
+        store = open_store(etcd, timeout_s=0.1)
+        looks = [threads.submit(look) for _ in range(64)]
+        for _ in range(20):
+            etcd.signal(signal.SIGSTOP)
+            time.sleep(0.3)
+            etcd.signal(signal.SIGCONT)
+            time.sleep(0.2)
+        looking.clear()
+        for one in looks:
+            one.result()
+        until(lambda: is_answered(store), "etcd answers", 20, found=etcd.log)
 
 
 def is_answered(store: EtcdGroupStore) -> bool:

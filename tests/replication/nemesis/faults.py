@@ -68,6 +68,9 @@ class LinkedMembers(Elected):
             return self.address(other)
         return f"127.0.0.1:{self.network.port(name, other, self.ports[other])}"
 
+    def found(self) -> str:
+        return f"{super().found()}\n{self.etcd.log()}"
+
     def is_whole(self) -> bool:
         """Return True if all members are in sync."""
         writer = self.writer()

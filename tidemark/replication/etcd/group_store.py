@@ -96,12 +96,15 @@ class EtcdGroupStore:
         self._state, self._writer, self._yield = (
             encoded(f"{self._folder}/{name}".encode()) for name in ("state", "writer", "yield")
         )
+        first, end = f"{self._folder}/", f"{self._folder}0"  # 0 comes after /
+        self._all_keys = {"key": encoded(first.encode()), "range_end": encoded(end.encode())}
 
     def look(self) -> Seen:
         """Return the present state and lease."""
-        keys = (self._state, self._writer, self._yield)
-        answer = self._gateway.call("/v3/kv/txn", {"success": [_range(key) for key in keys]})
-        state, writer, asked = (_found(answer, number) for number in range(len(keys)))
+        # no transaction: one that only reads can crash a paused etcd (https://github.com/etcd-io/etcd/issues/14891)
+        answer = self._gateway.call("/v3/kv/range", self._all_keys)
+        found = {one["key"]: one for one in answer.get("kvs", [])}
+        state, writer, asked = (found.get(key) for key in (self._state, self._writer, self._yield))
         try:
             return Seen(
                 self._learned(state),
