@@ -44,14 +44,14 @@ async def with_silent_writer(use: Any) -> None:
 
 
 def test_a_receive_that_is_given_up_ends_a_send_with_an_error() -> None:
-    """gRPC cancels the call then, and raises CancelledError in the task that sends, which was not cancelled."""
+    """gRPC cancels the call then. It raises CancelledError in a send that waits, though nobody cancelled its task."""
 
     async def use(link: Any) -> None:
         sending = asyncio.create_task(flood(link))
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(link.receive(), 0.1)
-        with pytest.raises(WriterUnreachableError, match="the stream was cancelled"):
-            await sending
+        with pytest.raises(WriterUnreachableError, match=r"the stream (was cancelled|has ended)"):
+            await sending  # on a busy machine it does not wait yet
         for call in (link.send(LARGE), link.receive()):
             with pytest.raises(StoreError):
                 await call
