@@ -82,7 +82,7 @@ class Etcd:
             time.sleep(0.05)
 
     def log(self) -> str:
-        """Return whether each member runs, and what it has written last."""
+        """Return the state of each member's process, and the end of its log."""
         return "\n".join(
             f"etcd m{number} {'runs' if process.poll() is None else f'ended with {process.returncode}'}\n"
             f"{(self._root / f'm{number}.log').read_text()[-2_000:]}"

@@ -147,7 +147,7 @@ def test_one_of_three_members_of_etcd_may_fail_and_two_may_not(open_store: Open,
 
 
 def test_an_etcd_that_is_paused_while_many_look_goes_on(tmp_path: Path, open_store: Open) -> None:
-    """Before 3.5.7 it may crash, if it goes on with a transaction that only reads and whose client is gone."""
+    """etcd before 3.5.7 can crash when it continues a read-only transaction whose client is gone."""
     looking = threading.Event()
     looking.set()
 

@@ -101,7 +101,7 @@ class EtcdGroupStore:
 
     def look(self) -> Seen:
         """Return the present state and lease."""
-        # no transaction: one that only reads can crash a paused etcd (https://github.com/etcd-io/etcd/issues/14891)
+        # not a read-only transaction, which can crash a paused etcd (https://github.com/etcd-io/etcd/issues/14891)
         answer = self._gateway.call("/v3/kv/range", self._all_keys)
         found = {one["key"]: one for one in answer.get("kvs", [])}
         state, writer, asked = (found.get(key) for key in (self._state, self._writer, self._yield))

@@ -44,7 +44,7 @@ async def with_silent_writer(use: Any) -> None:
 
 
 def test_a_receive_that_is_given_up_ends_a_send_with_an_error() -> None:
-    """gRPC cancels the call then. It raises CancelledError in a send that waits, though nobody cancelled its task."""
+    """gRPC then cancels the call, and a waiting send raises CancelledError although its task was not cancelled."""
 
     async def use(link: Any) -> None:
         sending = asyncio.create_task(flood(link))
