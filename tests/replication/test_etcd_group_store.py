@@ -16,7 +16,7 @@ import pytest
 from tests.etcd import Etcd
 from tests.waiting import until
 from tidemark.errors import GroupStoreUnavailableError, StaleEpochError
-from tidemark.replication.etcd.gateway import EtcdGateway, encoded
+from tidemark.replication.etcd.gateway import EtcdGateway, EtcdLogin, encoded
 from tidemark.replication.etcd.group_store import EtcdGroupStore, Seen
 from tidemark.replication.group_state import GroupState
 from tidemark.replication.known_state import KnownState
@@ -168,6 +168,42 @@ def test_an_etcd_that_is_paused_while_many_look_goes_on(tmp_path: Path, open_sto
         for one in looks:
             one.result()
         until(lambda: is_answered(store), "etcd answers", 20, found=etcd.log)
+
+
+def test_a_user_needs_the_keys_of_its_group_only(tmp_path: Path) -> None:
+    password = tmp_path / "password"
+    password.write_text("secret\n")
+    with closing(Etcd(tmp_path / "etcd")) as etcd:
+        url = f"http://127.0.0.1:{etcd.ports[0]}"
+        require_login(url)
+        known = KnownState(MemberFiles(tmp_path / "member", DiskStorage()))
+        with closing(EtcdGateway([url], timeout_s=5, login=EtcdLogin("member", password))) as gateway:
+            store = EtcdGroupStore(gateway, "g", known, ttl_ms=TTL_MS)
+            taken = store.elect(FIRST, holder=None)
+            assert taken is not None
+            taken[1].renew()
+            store.ask_to_yield(1)
+            assert store.look() == Seen(taken[0], "a.1", 1)
+            taken[1].revoke()
+            with pytest.raises(GroupStoreUnavailableError, match="permission denied"):
+                EtcdGroupStore(gateway, "other", known, ttl_ms=TTL_MS).look()
+        with (
+            closing(EtcdGateway([url], timeout_s=5)) as anonymous,
+            pytest.raises(GroupStoreUnavailableError, match="user name is empty"),
+        ):
+            EtcdGroupStore(anonymous, "g", known, ttl_ms=TTL_MS).look()
+
+
+def require_login(url: str) -> None:
+    """Let only the user "member" use the keys of the group "g"."""
+    keys = {"key": encoded(b"/tidemark/g/"), "range_end": encoded(b"/tidemark/g0")}
+    with closing(EtcdGateway([url], timeout_s=5)) as gateway:
+        for user, role in (("root", "root"), ("member", "of-g")):
+            gateway.call("/v3/auth/role/add", {"name": role})
+            gateway.call("/v3/auth/user/add", {"name": user, "password": "secret"})
+            gateway.call("/v3/auth/user/grant", {"user": user, "role": role})
+        gateway.call("/v3/auth/role/grant", {"name": "of-g", "perm": {"permType": "READWRITE", **keys}})
+        gateway.call("/v3/auth/enable", {})
 
 
 def is_answered(store: EtcdGroupStore) -> bool:
