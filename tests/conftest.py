@@ -14,6 +14,7 @@ import structlog
 from hypothesis import HealthCheck, settings
 
 from tests.certificates import Authority
+from tests.file_differences import explain
 
 _lines: list[str] = []
 GOLDEN = Path(__file__).parent / "conformance" / "data"
@@ -30,6 +31,10 @@ for service in ("WRITER", "PIPELINE"):
 # a run in the background ignores SIGINT, and its children would inherit that
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_assertrepr_compare(op: str, left: object, right: object) -> list[str] | None:
+    return explain(left, right) if op == "==" else None
 
 
 @pytest.fixture(autouse=True)
