@@ -114,8 +114,9 @@ class _Epoch:
 
     def run(self) -> None:
         """Follow until the epoch is over. Everything built is durable on return."""
+        storage = self._hand_over.fenced(self._storage)
         for progress in self._rows:
-            builder = ShardBuilder(self._plan, self._marks, self._committed, self._storage, progress, self._hand_over)
+            builder = ShardBuilder(self._plan, self._marks, self._committed, storage, progress, self._hand_over)
             self._builders.append(builder)
             builder.begin()
         self._follow()

@@ -10,6 +10,7 @@ from dataclasses import replace
 from multiprocessing.connection import Connection
 from pathlib import Path
 
+import psutil
 import pytest
 
 from services.indexer.pipeline.epoch import run_share
@@ -17,6 +18,7 @@ from services.indexer.pipeline.plan import EpochPlan
 from services.indexer.pipeline.prepare import drop_above, prepare
 from tests.pipeline_runs import GOLDEN_SETTINGS, build, index_contents, plan_of, queue_files, without_derived
 from tests.waiting import until
+from tidemark.index.key_index import index_files
 from tidemark.store.marks import Marks
 from tidemark.store.storage import DiskStorage
 
@@ -25,14 +27,39 @@ CONTEXT = multiprocessing.get_context("spawn")  # a fork of a process with Spark
 TIMEOUT_S = 60
 
 
+class FreezingStorage(DiskStorage):
+    """Freezes its process at a creation of an index file.
+
+    number  which creation: 1 for the first
+    after   True: the file is there, empty
+    """
+
+    def __init__(self, number: int, *, after: bool) -> None:
+        self._left = number
+        self._after = after
+
+    def create(self, path: Path, size: int) -> int:
+        self._left -= path.parent.name == "index"
+        is_now = self._left == 0
+        if is_now and not self._after:
+            os.kill(os.getpid(), signal.SIGSTOP)
+        descriptor = super().create(path, size)
+        if is_now and self._after:
+            os.kill(os.getpid(), signal.SIGSTOP)
+        return descriptor
+
+
 class Task:
     """A process that follows all shards of a plan until it is stopped, or fails."""
 
-    def __init__(self, plan: EpochPlan, follower: int) -> None:
+    def __init__(self, plan: EpochPlan, follower: int, storage: DiskStorage | None = None) -> None:
         self._outcome, told = CONTEXT.Pipe(duplex=False)
-        self._process = CONTEXT.Process(target=follow, args=(plan, follower, told), daemon=True)
+        self._process = CONTEXT.Process(target=follow, args=(plan, follower, told, storage), daemon=True)
         self._process.start()
         told.close()
+
+    def is_frozen(self) -> bool:
+        return psutil.Process(self._process.pid).status() == psutil.STATUS_STOPPED
 
     def send(self, number: int) -> None:
         assert self._process.pid is not None
@@ -44,9 +71,9 @@ class Task:
         return str(self._outcome.recv())
 
 
-def follow(plan: EpochPlan, follower: int, told: Connection) -> None:
+def follow(plan: EpochPlan, follower: int, told: Connection, storage: DiskStorage | None) -> None:
     try:
-        run_share(plan, plan.shares[0], follower=follower)
+        run_share(plan, plan.shares[0], follower=follower, storage=storage)
         told.send("done")
     except Exception as error:
         told.send(type(error).__name__)
@@ -89,6 +116,29 @@ def test_a_frozen_task_is_replaced_and_refused_when_it_resumes(
     assert marks.durable_floor() == plan.limit
     marks.close()
     assert queue_files(root) == queue_files(twin)
+    assert index_contents(root) == index_contents(twin)
+
+
+@pytest.mark.parametrize(("number", "after"), [(1, False), (2, False), (2, True)])
+def test_a_task_that_is_frozen_at_the_creation_of_an_index_file_adds_none_later(
+    golden_store: Callable[[str], Path], tmp_path: Path, number: int, after: bool
+) -> None:
+    twin = without_derived(golden_store(STORE), tmp_path / "twin")
+    build(plan_of(twin, **GOLDEN_SETTINGS[STORE]))
+    root = without_derived(golden_store(STORE), tmp_path / "store")
+    plan = prepared_plan(root)
+    marks = Marks.open_read_only(plan.paths.marks)
+    frozen = Task(plan, 0, FreezingStorage(number, after=after))
+    until(frozen.is_frozen)
+    standby = Task(plan, 1)
+    until(lambda: marks.watermark() == plan.limit)
+    frozen.send(signal.SIGCONT)
+    assert frozen.outcome() == "StoreLockedError"
+    assert index_contents(root) == index_contents(twin)
+    assert marks.index_file == int(index_files(root / "index")[-1].name)
+    plan.stop_flag.touch()
+    assert standby.outcome() == "done"
+    marks.close()
     assert index_contents(root) == index_contents(twin)
 
 

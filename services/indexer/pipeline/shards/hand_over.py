@@ -16,8 +16,10 @@ from pathlib import Path
 
 from tidemark.store.lease import Lease
 from tidemark.store.lock import FolderLock
+from tidemark.store.storage import Storage
 
 from ..plan import EpochPlan
+from .fenced_storage import FencedStorage
 
 STANDBY_CHECK_S = 0.05
 _STOP_CHECK_S = 0.02
@@ -71,6 +73,10 @@ class HandOver:
         """Raise StoreLockedError if this task hung until its lease ended and another task took the shards."""
         for lease in self._leases:
             lease.confirm()
+
+    def fenced(self, storage: Storage) -> Storage:
+        """Return *storage* for work on the shards: with leases, one that confirms that this task holds them."""
+        return FencedStorage(storage, self.confirm) if self._leases else storage
 
     @property
     def was_taken(self) -> bool:

@@ -262,8 +262,8 @@ class ShardBuilder:
             self._marks.intend(self._number, part.end_offset)
         self._progress.records += self._shard.apply(part)
         self._progress.chunks += 1
-        self._note_index_file()
         self._hand_over.confirm()
+        self._note_index_file()
         self._visible = max(self._visible, part.end_offset)
         # Otherwise another task has taken over since `confirm` and its mark is further.
         if part.end_offset > self._marks.visible(self._number):
