@@ -15,6 +15,8 @@ from hypothesis import HealthCheck, settings
 
 from tests.certificates import Authority
 from tests.file_differences import explain
+from tests.fixed_ports import fixed_port
+from tidemark.local import local_stack
 
 _lines: list[str] = []
 GOLDEN = Path(__file__).parent / "conformance" / "data"
@@ -35,6 +37,14 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 def pytest_assertrepr_compare(op: str, left: object, right: object) -> list[str] | None:
     return explain(left, right) if op == "==" else None
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _ports_stay_free() -> Iterator[None]:
+    """Give each `LocalStack` ports that no other process gets before its services listen on them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(local_stack, "free_port", fixed_port)
+        yield
 
 
 @pytest.fixture(autouse=True)

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tidemark.local.local_stack import free_port
+from tests.fixed_ports import fixed_port
 
 DOCS = Path(__file__).parents[1] / "docs"
 _PORTS = ("--writer-port", "--query-port", "--writer-remoting-port", "--query-remoting-port")
@@ -79,7 +79,7 @@ class Terminal:
     @contextlib.contextmanager
     def serving(self, command: str) -> Iterator[Terminal]:
         """Run *command*, a `tidemark serve`, on free ports, and give a second terminal when its services are ready."""
-        ports = {option: str(free_port()) for option in _PORTS}
+        ports = {option: str(fixed_port()) for option in _PORTS}
         arguments = [*command.split(), *(word for item in ports.items() for word in item)]
         with subprocess.Popen(
             arguments, cwd=self.folder, env=self.environment, stdout=subprocess.PIPE, text=True

@@ -10,9 +10,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import random
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -23,6 +21,8 @@ from typing import Any
 
 import psutil
 import pyspark
+
+from tests.fixed_ports import fixed_ports
 
 SPARK_HOME = Path(pyspark.__file__).parent
 _HOST = "127.0.0.1"
@@ -100,7 +100,7 @@ class Standalone:
             prefix="tidemark-spark-", ignore_cleanup_errors=True
         )  # sockets need a short path
         folder = Path(self._folder.name)
-        port, self._ui_port = _free_ports(2)
+        port, self._ui_port = fixed_ports(2)
         self.url = f"spark://{_HOST}:{port}"
         self.environment = {"TIDEMARK_SPARK_MASTER": self.url, "SPARK_LOCAL_IP": _HOST}
         daemons = self._environment(folder)
@@ -236,14 +236,3 @@ def session_of(process: psutil.Process) -> int | None:
         return None if process.status() == psutil.STATUS_ZOMBIE else os.getsid(process.pid)
     except (OSError, psutil.Error):
         return None
-
-
-def _free_ports(count: int) -> list[int]:
-    """Return ports below the range of outgoing connections, so that they stay free while the master is down."""
-    ports: list[int] = []
-    while len(ports) < count:
-        port = random.randrange(20_000, 32_000)
-        with socket.socket() as probe:
-            if port not in ports and probe.connect_ex((_HOST, port)) != 0:
-                ports.append(port)
-    return ports

@@ -11,14 +11,14 @@ from playwright.sync_api import Browser, expect
 
 from examples import live_page
 from tests.built_store import BuiltStore
+from tests.fixed_ports import fixed_port
 from tests.query_server import serve_query
-from tidemark.local.local_stack import free_port
 
 
 @pytest.fixture
 def example(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, int]]:
     """Serve the example; yield its URL and the port at which it expects the query service."""
-    port, query_port = free_port(), free_port()
+    port, query_port = fixed_port(), fixed_port()
     monkeypatch.setattr(live_page, "TIDEMARK", f"http://127.0.0.1:{query_port}")
     server = uvicorn.Server(uvicorn.Config(live_page.app, port=port, log_level="error", timeout_graceful_shutdown=1))
     thread = threading.Thread(target=server.run)

@@ -13,8 +13,8 @@ from playwright.sync_api import expect
 from tests.builders import STORE_MS
 from tests.built_store import BuiltStore
 from tests.console.watched import Watched
+from tests.fixed_ports import fixed_port
 from tests.query_server import serve_query
-from tidemark.local.local_stack import free_port
 
 Look = Callable[..., Watched]
 BEYOND_DOUBLES = (1 << 60) + (1 << 20)  # a double would be wrong by 256
@@ -127,7 +127,7 @@ def test_the_live_tail_shows_newly_visible_messages(look: Look, store: BuiltStor
 
 def test_the_live_tail_continues_when_the_service_returns(look: Look, store: BuiltStore) -> None:
     """It misses no message and repeats none."""
-    port = free_port()
+    port = fixed_port()
     with serve_query(store.root, port=port) as client:
         page = look(str(client.base_url), "#/messages?topic=orders&by=tail")
         expect(page.main.get_by_text("Waiting for the next message.")).to_be_visible()

@@ -12,11 +12,12 @@ import httpx
 import pytest
 
 from tests.access_files import AccessFolder
+from tests.fixed_ports import fixed_port, fixed_ports
 from tests.integration.conftest import WITHOUT_SPARK
 from tests.integration.writer.follow.fake_master import FakeMaster
 from tests.waiting import until
 from tidemark.client.wire.group_admin import ReplicationGroup
-from tidemark.local.local_stack import PIPELINE, QUERY, WRITER, LocalStack, free_port
+from tidemark.local.local_stack import PIPELINE, QUERY, WRITER, LocalStack
 from tidemark.metrics import table
 
 pytestmark = pytest.mark.integration
@@ -31,13 +32,23 @@ OF_SERVICES = {
 
 @contextlib.contextmanager
 def served(
-    folder: Path, *services: str, writer_port: int | None = None, environment: Mapping[str, str] | None = None
+    folder: Path,
+    *services: str,
+    environment: Mapping[str, str] | None = None,
+    writer_port: int | None = None,
+    writer_remoting_port: int | None = None,
 ) -> Iterator[tuple[LocalStack, dict[str, str]]]:
     """Run services; yield them, and the address of each one's metrics."""
-    addresses = {name: f"127.0.0.1:{free_port()}" for name in (WRITER, PIPELINE)}
+    addresses = {name: f"127.0.0.1:{fixed_port()}" for name in (WRITER, PIPELINE)}
     listen = {f"TIDEMARK_{name.upper()}_METRICS_LISTEN": address for name, address in addresses.items()}
     settings = {**WITHOUT_SPARK, **listen, **(environment or {})}
-    with LocalStack(folder, writer_port=writer_port, environment=settings, services=services or None) as stack:
+    with LocalStack(
+        folder,
+        writer_port=writer_port,
+        writer_remoting_port=writer_remoting_port,
+        environment=settings,
+        services=services or None,
+    ) as stack:
         yield stack, addresses | {QUERY: stack.query_url.removeprefix("http://")}
 
 
@@ -68,7 +79,10 @@ def test_each_service_serves_the_documented_metrics(tmp_path: Path) -> None:
 
 
 def test_a_writer_with_slaves_serves_theirs(tmp_path: Path) -> None:
-    with served(tmp_path, WRITER, environment={"TIDEMARK_SLAVES_LISTEN": f"127.0.0.1:{free_port()}"}) as (_, addresses):
+    topics, _, remoting, slaves = fixed_ports(4)
+    assert topics == remoting - 2, "at which slaves ask for topics"
+    settings = {"TIDEMARK_SLAVES_LISTEN": f"127.0.0.1:{slaves}"}
+    with served(tmp_path, WRITER, environment=settings, writer_remoting_port=remoting) as (_, addresses):
         require_metrics(addresses[WRITER], documented({table.SLAVES, *OF_SERVICES[WRITER]}))
 
 
@@ -79,11 +93,11 @@ def test_a_writer_with_an_access_file_serves_its_state(tmp_path: Path) -> None:
 
 
 def test_a_member_that_writes_serves_those_of_its_group_too(tmp_path: Path) -> None:
-    port = free_port()
+    port = fixed_port()
     group = {
         "TIDEMARK_REPLICATION": "async",
         "TIDEMARK_MEMBER": "a",
-        "TIDEMARK_GROUP_MEMBERS": f"a=127.0.0.1:{port},b=127.0.0.1:{free_port()}",
+        "TIDEMARK_GROUP_MEMBERS": f"a=127.0.0.1:{port},b=127.0.0.1:{fixed_port()}",
     }
     expected = documented({table.GROUP, *OF_SERVICES[WRITER]})
     del expected["tidemark_replication_lease_seconds_left"]  # with etcd only

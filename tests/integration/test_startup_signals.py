@@ -18,8 +18,8 @@ import psutil
 import pytest
 
 from tests.built_store import BuiltStore
+from tests.fixed_ports import fixed_port
 from tests.waiting import until
-from tidemark.local.local_stack import free_port
 
 pytestmark = pytest.mark.integration
 
@@ -129,7 +129,7 @@ def test_signal_while_the_jvm_starts_ends_pipeline_and_jvm(start: Start, number:
 def test_a_service_stops_in_order_from_the_moment_in_which_its_port_is_open(start: Start, service: str) -> None:
     """Whoever waits for the port may stop it at once, as `store hand-back` does, which needs an orderly stop."""
     for _ in range(3):
-        port = free_port()
+        port = fixed_port()
         process = start(service, **{f"TIDEMARK_{service.upper()}_LISTEN": f"127.0.0.1:{port}"})
         until(partial(listens, port))
         process.send_signal(signal.SIGTERM)

@@ -10,9 +10,10 @@ import httpx
 import pytest
 
 from scripts.promtool import tool
+from tests.fixed_ports import fixed_port
 from tests.metrics.scrape import WATCHED, Watched
 from tidemark.client import Producer
-from tidemark.local.local_stack import LocalStack, free_port
+from tidemark.local.local_stack import LocalStack
 
 _PAUSE_S = 0.02
 _GROUP = "/v1/groups/billing/topics/orders/queues/0/offset"
@@ -29,7 +30,7 @@ def promtool() -> str:
 @pytest.fixture(scope="session")
 def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
     """Run writer, pipeline and query with short epochs, and yield the addresses of their metrics."""
-    ports = {name: free_port() for name in ("writer", "pipeline")}
+    ports = {name: fixed_port() for name in ("writer", "pipeline")}
     environment = {
         **{f"TIDEMARK_{name.upper()}_METRICS_LISTEN": f"127.0.0.1:{port}" for name, port in ports.items()},
         "TIDEMARK_EPOCH_MS": "1000",

@@ -59,7 +59,7 @@ class PowerTest:
     def _boot(self) -> None:
         """Start the services in a new boot, and wait until everything that is stored can be read."""
         self._boot_id.write_text(f"{uuid.UUID(int=self._choice.getrandbits(128))}\n")
-        stack = self._stack = Stack(self._folder, self._choice, self._seed, store=self._disk.folder / "store")
+        stack = self._stack = Stack(self._folder, self._seed, store=self._disk.folder / "store")
         for name, member in stack.members.items():
             stack.members[name] = self._in_boot(member)
         stack.start()

@@ -9,8 +9,9 @@ import grpc
 import httpx
 
 from tests.builders import wire_batch
+from tests.fixed_ports import fixed_port
 from tests.security.clients import MEBIBYTE, connect, memory_of
-from tidemark.local.local_stack import QUERY, WRITER, free_port
+from tidemark.local.local_stack import QUERY, WRITER
 from tidemark.v1 import commit_log_pb2 as pb
 
 from .conftest import Start
@@ -87,7 +88,7 @@ def refused(address: str, numbers: range) -> int:
 
 def test_names_in_appends_are_not_kept(start: Start, tell: Callable[[str], None]) -> None:
     """Topics are not created automatically: each append fails with TOPIC_NOT_FOUND, and none is counted by its name."""
-    metrics = free_port()
+    metrics = fixed_port()
     stack = start(WRITER, AUTO_CREATE_TOPICS=False, WRITER_METRICS_LISTEN=f"127.0.0.1:{metrics}")
     assert refused(stack.writer_address, range(WARM)) == WARM
     before, labels = memory_of(stack, WRITER), series(httpx.get(f"http://127.0.0.1:{metrics}/metrics").text)

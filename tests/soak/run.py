@@ -38,7 +38,7 @@ def run(
     the run continues without it and prints the reason.
     """
     choice = random.Random(seed)
-    stack = Stack(folder, choice, seed)
+    stack = Stack(folder, seed)
     history = HistoryFile(folder / HISTORY)
     for subscription in SUBSCRIPTIONS:
         history.add(subscription)

@@ -5,15 +5,13 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
-import random
 import signal
-import socket
 import time
-from collections.abc import Iterable
 from pathlib import Path
 
 import psutil
 
+from tests.fixed_ports import fixed_ports
 from tidemark.local.child_service import Service
 from tidemark.local.local_stack import PIPELINE, QUERY, START_ORDER, WRITER
 from tidemark.settings.registry import service_module
@@ -133,10 +131,10 @@ class Member:
 class Stack:
     """The services and the consumer process. Settings: `SIZES`, `PACE`, and the environment's TIDEMARK_ variables."""
 
-    def __init__(self, folder: Path, choice: random.Random, seed: str, *, store: Path | None = None) -> None:
+    def __init__(self, folder: Path, seed: str, *, store: Path | None = None) -> None:
         self.store = store or folder / "store"
         self.logs = _new_folder(folder / "logs")
-        writer_port, query_port, *remoting = _free_ports(choice)
+        writer_port, query_port, *remoting = fixed_ports(4)
         self.writer_address = f"127.0.0.1:{writer_port}"
         self.query_url = f"http://127.0.0.1:{query_port}"
         self.remoting_address = f"127.0.0.1:{remoting[0]}"  # of the writer, as a name server
@@ -226,14 +224,3 @@ def _command_line(process: psutil.Process) -> str:
         return " ".join(process.cmdline())
     except psutil.Error:
         return ""
-
-
-def _free_ports(choice: random.Random) -> Iterable[int]:
-    """Yield four ports below the range of outgoing connections, so that they stay free while a service is down."""
-    ports: list[int] = []
-    while len(ports) < 4:
-        port = choice.randrange(20_000, 32_000)
-        with socket.socket() as probe:
-            if port not in ports and probe.connect_ex(("127.0.0.1", port)) != 0:
-                ports.append(port)
-    return ports

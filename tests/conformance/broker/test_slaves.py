@@ -10,7 +10,7 @@ import httpx
 import orjson
 import pytest
 
-from benchmarks.peers.ports import free_run
+from tests.fixed_ports import fixed_ports
 from tests.waiting import until
 from tidemark.client import BATCH_QUEUE, Message, Producer, Topics
 from tidemark.errors import StoreError
@@ -41,7 +41,7 @@ def send_some(producer: Producer, source: random.Random, count: int) -> None:
 
 
 def test_a_real_slave_copies_a_store_through_kills_of_both(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    first = free_run(4)
+    first = fixed_ports(4)[0]
     stack = LocalStack(
         tmp_path / "store",
         environment={

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pyspark
 
-from tidemark.local.local_stack import free_port
+from tests.fixed_ports import fixed_port
 
 _HOST = "127.0.0.1"
 _CLASS = "org.apache.spark.deploy"
@@ -20,13 +20,13 @@ _CLASS = "org.apache.spark.deploy"
 @contextlib.contextmanager
 def standalone_cluster(folder: Path, *, cores: int) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
     """Yield the master's address, and the worker's process, whose children are the executors."""
-    port = free_port()
+    port = fixed_port()
     address = f"spark://{_HOST}:{port}"
-    master = ("master.Master", "--host", _HOST, "--port", str(port), "--webui-port", str(free_port()))
+    master = ("master.Master", "--host", _HOST, "--port", str(port), "--webui-port", str(fixed_port()))
     worker = ("worker.Worker", "--host", _HOST, "--cores", str(cores), "--memory", "2g")
     with contextlib.ExitStack() as stack:
         stack.enter_context(_running(folder / "master.log", *master))
-        more = ("--webui-port", str(free_port()), "--work-dir", str(folder / "work"), address)
+        more = ("--webui-port", str(fixed_port()), "--work-dir", str(folder / "work"), address)
         yield address, stack.enter_context(_running(folder / "worker.log", *worker, *more))
 
 

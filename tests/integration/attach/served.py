@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Self
 
-from tidemark.local.local_stack import free_port
+from tests.fixed_ports import fixed_port
 
 _READ_ONLY = 'mount --bind "$1" "$1" && mount -o remount,bind,ro "$1" && shift && exec "$@"'
 _STOP_TIMEOUT_S = 60
@@ -19,7 +19,7 @@ class Served:
 
     def __init__(self, root: Path, state: Path, *, environment: dict[str, str] | None = None) -> None:
         self.is_read_only = _can_mount_read_only(root)
-        self.url = f"http://127.0.0.1:{(port := free_port())}"
+        self.url = f"http://127.0.0.1:{(port := fixed_port())}"
         options = ["--attach", str(root), "--state", str(state), "--query-port", str(port)]
         settings = [f"{name}={value}" for name, value in (environment or {}).items()]
         command = ["env", *settings, sys.executable, "-m", "tidemark.cli", "serve", *options]

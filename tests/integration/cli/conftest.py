@@ -13,9 +13,10 @@ from typing import Any
 
 import pytest
 
+from tests.fixed_ports import fixed_port
 from tests.integration.conftest import WITHOUT_SPARK
 from tidemark.client import Query
-from tidemark.local.local_stack import LocalStack, free_port
+from tidemark.local.local_stack import LocalStack
 
 COMMAND = (sys.executable, "-m", "tidemark.cli")
 
@@ -93,4 +94,4 @@ def tidemark(stack: LocalStack) -> Tidemark:
 @pytest.fixture
 def nowhere(tmp_path: Path) -> Tidemark:
     """Return the command for addresses without a service."""
-    return Tidemark(f"127.0.0.1:{free_port()}", f"http://127.0.0.1:{free_port()}")
+    return Tidemark(f"127.0.0.1:{fixed_port()}", f"http://127.0.0.1:{fixed_port()}")

@@ -12,7 +12,7 @@ import httpx
 import psutil
 import pytest
 
-from tidemark.local.local_stack import free_port
+from tests.fixed_ports import fixed_port
 
 pytestmark = [pytest.mark.integration, pytest.mark.spark, pytest.mark.slow]
 
@@ -21,9 +21,9 @@ class Served:
     """`python -m tidemark.cli serve` on free ports; *lines*: its output so far."""
 
     def __init__(self, data: Path) -> None:
-        self.url = f"http://127.0.0.1:{(port := free_port())}"
-        ports = ["--writer-port", str(free_port()), "--query-port", str(port)]
-        ports += ["--writer-remoting-port", str(free_port()), "--query-remoting-port", str(free_port())]
+        self.url = f"http://127.0.0.1:{(port := fixed_port())}"
+        ports = ["--writer-port", str(fixed_port()), "--query-port", str(port)]
+        ports += ["--writer-remoting-port", str(fixed_port()), "--query-remoting-port", str(fixed_port())]
         command = [sys.executable, "-m", "tidemark.cli", "serve", "--data", str(data), *ports]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         self.lines: list[str] = []

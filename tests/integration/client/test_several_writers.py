@@ -13,9 +13,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.fixed_ports import fixed_port
 from tests.integration.client.stored import records
 from tidemark.client import Producer, SendResult
-from tidemark.local.local_stack import WRITER, LocalStack, free_port
+from tidemark.local.local_stack import WRITER, LocalStack
 
 pytestmark = pytest.mark.integration
 
@@ -86,7 +87,7 @@ def _kill_and_restart(stack: LocalStack, while_down: list[float]) -> None:
 def test_half_of_the_writers_may_be_down_at_the_start(pair: tuple[LocalStack, LocalStack]) -> None:
     """The others take all messages."""
     present, _ = pair
-    with Producer([f"127.0.0.1:{free_port()}", present.writer_address], timeout_s=5) as producer:
+    with Producer([f"127.0.0.1:{fixed_port()}", present.writer_address], timeout_s=5) as producer:
         assert {producer.send("t", b"x").writer for _ in range(20)} == {present.writer_address}
 
 

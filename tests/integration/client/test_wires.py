@@ -20,6 +20,7 @@ import pytest
 from tests.access_files import AccessFolder
 from tests.built_store import BuiltStore
 from tests.certificates import Authority
+from tests.fixed_ports import fixed_port
 from tests.integration.client.stored import records
 from tests.integration.writer.harness import RunningWriter, stored_records
 from tests.proxy import Proxy
@@ -30,7 +31,7 @@ from tidemark.client.consumer.remoting_pulls import RemotingPulls
 from tidemark.client.wire.remoting_stream import RemotingStream
 from tidemark.client.wire.wire import Wire
 from tidemark.errors import DeadlineExceededError, ForkedProcessError, UnauthenticatedError, WriterUnreachableError
-from tidemark.local.local_stack import WRITER, LocalStack, free_port
+from tidemark.local.local_stack import WRITER, LocalStack
 
 pytestmark = pytest.mark.integration
 
@@ -68,7 +69,7 @@ def proxied(root: Path, **settings: Any) -> Iterator[tuple[RunningWriter, Proxy]
 @contextlib.contextmanager
 def proxied_query(store: BuiltStore) -> Iterator[tuple[str, Proxy]]:
     """Serve *store*, with a proxy before the remoting port."""
-    port = free_port()
+    port = fixed_port()
     with (
         Proxy(port) as proxy,
         serve_query(
@@ -386,8 +387,8 @@ def test_a_cancelled_poll_returns_its_messages_later(store: BuiltStore) -> None:
 def test_a_restart_of_the_writer_is_no_error_of_its_senders(tmp_path: Path) -> None:
     """A stopping writer refuses new requests (GO_AWAY), and answers those in work."""
     listen: dict[str, Any] = {
-        "writer_listen": f"127.0.0.1:{free_port()}",
-        "writer_remoting_listen": f"127.0.0.1:{free_port()}",
+        "writer_listen": f"127.0.0.1:{fixed_port()}",
+        "writer_remoting_listen": f"127.0.0.1:{fixed_port()}",
     }
     stopping = threading.Event()
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from tests.built_store import BuiltStore
+from tests.fixed_ports import fixed_port
 from tests.integration.consumer.test_consumer import take
 from tests.query_server import serve_query
 from tidemark.client import Consumer, TopicQueue
-from tidemark.local.local_stack import free_port
 
 
 @pytest.mark.parametrize("queues", [1, 100], ids=["one queue", "many in a request"])
@@ -21,7 +21,7 @@ def test_a_consumer_continues_after_a_service_restart(tmp_path: Path, queues: in
     store.topic("orders", queues=queues)
     store.append("orders", b"before")
     store.publish()
-    port, remoting = free_port(), f"127.0.0.1:{free_port()}"
+    port, remoting = fixed_port(), f"127.0.0.1:{fixed_port()}"
     everything = [TopicQueue("orders", queue_id) for queue_id in range(queues)]
     with Consumer(queues=everything, url=f"http://127.0.0.1:{port}") as consumer:
         with serve_query(tmp_path, port=port, query_remoting_listen=remoting):

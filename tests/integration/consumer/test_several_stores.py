@@ -11,11 +11,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from tests.fixed_ports import fixed_port
 from tests.integration.several_stores import Pair
 from tests.waiting import until
 from tidemark.client import AsyncConsumer, Consumer, Producer, Query, ReceivedMessage, StoreQueue, TopicQueue, Topics
 from tidemark.errors import ArgumentIllegalError, TopicNotFoundError, UnavailableError
-from tidemark.local.local_stack import QUERY, free_port
+from tidemark.local.local_stack import QUERY
 
 pytestmark = pytest.mark.integration
 over_both_wires = pytest.mark.usefixtures("wire")
@@ -232,7 +233,7 @@ def delete(pair: Pair, store: int) -> None:
 
 def test_a_store_that_does_not_answer_does_not_stop_the_other(pair: Pair) -> None:
     pair.send(0, b"0", b"1")
-    with Consumer(pair.topic, url=[pair.urls[0], f"http://127.0.0.1:{free_port()}"], max_messages=1) as consumer:
+    with Consumer(pair.topic, url=[pair.urls[0], f"http://127.0.0.1:{fixed_port()}"], max_messages=1) as consumer:
         assert [message.body for message in (*consumer.poll(TIMEOUT_S), *consumer.poll(TIMEOUT_S))] == [b"0", b"1"]
         with pytest.raises(UnavailableError):
             consumer.poll(0.2)

@@ -12,8 +12,8 @@ from pathlib import Path
 import httpx
 import pytest
 
+from tests.fixed_ports import fixed_port
 from tests.integration.package.conftest import Installed
-from tidemark.local.local_stack import free_port
 
 pytestmark = [pytest.mark.integration, pytest.mark.spark, pytest.mark.slow, pytest.mark.exhaustive]
 
@@ -23,8 +23,8 @@ _START_S = 240.0  # the loops are compiled once, in the package's folder
 @pytest.fixture
 def served(complete: Installed, tmp_path: Path) -> Iterator[tuple[str, subprocess.Popen[str]]]:
     """Run `tidemark serve` of the wheel in an empty folder; yield its address and process."""
-    url = f"http://127.0.0.1:{(port := free_port())}"
-    ports = ["--writer-port", str(free_port()), "--query-port", str(port)]
+    url = f"http://127.0.0.1:{(port := fixed_port())}"
+    ports = ["--writer-port", str(fixed_port()), "--query-port", str(port)]
     command = [str(complete.folder / "bin" / "tidemark"), "serve", *ports]
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     with subprocess.Popen(

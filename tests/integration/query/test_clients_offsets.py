@@ -9,9 +9,9 @@ import pytest
 
 from services.indexer.query.groups.consumer_groups import ConsumerGroups
 from tests.built_store import BuiltStore
+from tests.fixed_ports import fixed_port
 from tests.query_server import serve_query
 from tests.remoting_client import RemotingClient
-from tidemark.local.local_stack import free_port
 from tidemark.remoting import RequestCode
 
 pytestmark = pytest.mark.integration
@@ -34,7 +34,7 @@ def test_an_offset_is_known_at_once_and_kept_although_its_client_has_gone(
         with RemotingClient(port) as client:
             return client.call(RequestCode.QUERY_CONSUMER_OFFSET, QUEUE).fields["offset"]
 
-    port = free_port()
+    port = fixed_port()
     settings: dict[str, Any] = {"query_remoting_listen": f"127.0.0.1:{port}"}
     with serve_query(built.root, **settings):
         with RemotingClient(port) as client:

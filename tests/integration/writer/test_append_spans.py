@@ -10,8 +10,8 @@ import grpc
 import pytest
 
 from tests.builders import wire_batch
+from tests.fixed_ports import fixed_port
 from tests.integration.tracing.collector import Collector
-from tidemark.local.local_stack import free_port
 from tidemark.v1 import commit_log_pb2 as pb
 
 from .harness import RunningWriter, stored_records
@@ -82,7 +82,7 @@ def test_without_the_setting_there_is_no_span(tmp_path: Path, collector: Collect
 
 def test_an_unavailable_collector_does_not_stop_appends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Many more batches than the span queue holds are all stored, and the stop stays within its limit."""
-    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{free_port()}")
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{fixed_port()}")
     monkeypatch.setenv("OTEL_BSP_MAX_QUEUE_SIZE", "64")
     monkeypatch.setenv("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", "16")
     with RunningWriter(tmp_path, traces="otlp", trace_shutdown_ms=300) as writer:

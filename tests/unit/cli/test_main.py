@@ -12,9 +12,9 @@ import pytest
 from typer.main import get_command
 from typer.testing import CliRunner
 
+from tests.fixed_ports import fixed_port
 from tidemark.cli.main import app
 from tidemark.cli.terminal.exit_status import ExitStatus
-from tidemark.local.local_stack import free_port
 from tidemark.version import program_version
 
 _HEAVY = {"grpc", "google", "numpy", "numba", "pyarrow", "pandas", "pydantic", "pydantic_settings", "pyspark", "rich"}
@@ -77,7 +77,7 @@ def test_version_imports_no_verb() -> None:
 def test_verbs_of_clients_import_neither_tables_nor_settings(words: str) -> None:
     """They fail here for want of a service, with their modules loaded."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("TIDEMARK_")}
-    address = ("--writer", f"127.0.0.1:{free_port()}") if "produce" in words else ("--query", "http://127.0.0.1:1")
+    address = ("--writer", f"127.0.0.1:{fixed_port()}") if "produce" in words else ("--query", "http://127.0.0.1:1")
     done = subprocess.run(
         [sys.executable, "-c", _MODULES_OF_VERB, *words.split(), *address],
         env=environment,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -12,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.fixed_ports import fixed_port
 from tests.unit.client.fake_writer import FakeWriter
 from tidemark.client import Consumer, Message, Producer, Query, Topics
 from tidemark.client.errors.address_faults import require_writer_address
@@ -53,12 +53,6 @@ class _Handler(BaseHTTPRequestHandler):
         """Keep standard error clean."""
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 def failure_of(call: Call, address: str) -> tuple[StoreError, float]:
     """Return the error of *call*, and how long it took."""
     began = time.monotonic()
@@ -88,7 +82,7 @@ def test_an_unknown_host_is_reported_immediately(call: Call) -> None:
 @pytest.mark.parametrize("name", ["send", "send to queue", "topics.create"])
 def test_a_refused_connection_is_reported_with_its_address(name: str) -> None:
     """The error comes after the timeout, because a writer may be starting there."""
-    address = f"127.0.0.1:{free_port()}"
+    address = f"127.0.0.1:{fixed_port()}"
     calls: dict[str, Call] = {
         "send": lambda address: Producer(address, timeout_s=1).send("t", b"x"),
         "send to queue": lambda address: Producer(address, timeout_s=1).send("t", b"x", queue_id=0),
@@ -103,7 +97,7 @@ def test_a_refused_connection_is_reported_with_its_address(name: str) -> None:
 def test_a_writer_that_starts_within_the_timeout_gets_the_message() -> None:
     """A refused connection alone is not an error."""
     writer = FakeWriter()
-    writer.port = free_port()
+    writer.port = fixed_port()
     with Producer(writer.address, timeout_s=20) as producer:
         future = producer.send_async("t", b"x", queue_id=0)
         time.sleep(1.5)
@@ -153,14 +147,14 @@ def test_an_invalid_query_address_is_refused_with_its_text(url: str) -> None:
 
 @pytest.mark.parametrize("name", ["http_proxy", "https_proxy", "grpc_proxy", "all_proxy", "HTTP_PROXY", "ALL_PROXY"])
 def test_proxies_in_the_environment_are_ignored(writer: FakeWriter, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(name, f"http://127.0.0.1:{free_port()}")
+    monkeypatch.setenv(name, f"http://127.0.0.1:{fixed_port()}")
     monkeypatch.setenv("no_proxy", "")
     with Producer(writer.address, timeout_s=5) as producer:
         assert producer.send("t", b"x").count == 1
 
 
 def test_a_proxy_is_used_if_tidemark_grpc_proxy_is_set(writer: FakeWriter, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{free_port()}")
+    monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{fixed_port()}")
     monkeypatch.setenv("no_proxy", "")
     monkeypatch.setenv("TIDEMARK_GRPC_PROXY", "true")
     with Producer(writer.address, timeout_s=1) as producer, pytest.raises(StoreError):

@@ -8,6 +8,7 @@ from concurrent.futures import Future
 
 import pytest
 
+from tests.fixed_ports import fixed_port
 from tests.unit.client.fake_writer import Entry, FakeWriter, Result, refusal
 from tidemark.client import Message, MessageQueue, Producer, SendResult
 from tidemark.errors import (
@@ -17,7 +18,6 @@ from tidemark.errors import (
     WriterUnreachableError,
 )
 from tidemark.format.primitives import java_hash
-from tidemark.local.local_stack import free_port
 
 
 @pytest.fixture
@@ -198,7 +198,7 @@ def test_a_batch_with_an_unknown_outcome_is_not_sent_to_another_writer(
 
 def test_unreachable_writers_are_reported_within_the_timeout() -> None:
     """The error comes within the timeout."""
-    addresses = [f"127.0.0.1:{free_port()}" for _ in range(2)]
+    addresses = [f"127.0.0.1:{fixed_port()}" for _ in range(2)]
     with Producer(addresses, timeout_s=0.5) as producer, pytest.raises(WriterUnreachableError):
         producer.send("t", b"x")
 

@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from tests.fixed_ports import fixed_port
 from tidemark.cli.main import app
 from tidemark.errors import StoreContradictionError, UnavailableError
 from tidemark.local import local_stack, service_packages
-from tidemark.local.local_stack import QUERY, WRITER, LocalStack, ServiceDiedError, free_port, require_free_port
+from tidemark.local.local_stack import QUERY, WRITER, LocalStack, ServiceDiedError, require_free_port
 
 
 def test_a_port_in_use_is_reported_before_any_service_starts(tmp_path: Path) -> None:
@@ -24,7 +25,7 @@ def test_a_port_in_use_is_reported_before_any_service_starts(tmp_path: Path) -> 
         with pytest.raises(StoreContradictionError, match=f"port {port}, for the writer"):
             LocalStack(tmp_path / "data", writer_port=port).start()
     assert not (tmp_path / "data").exists()
-    require_free_port(free_port(), "writer")
+    require_free_port(fixed_port(), "writer")
 
 
 def test_serve_reports_the_port_in_use_and_fails(tmp_path: Path) -> None:
@@ -33,7 +34,7 @@ def test_serve_reports_the_port_in_use_and_fails(tmp_path: Path) -> None:
         other.bind(("127.0.0.1", 0))
         other.listen()
         port = other.getsockname()[1]
-        arguments = ["serve", "--data", str(tmp_path), "--writer-port", str(port), "--query-port", str(free_port())]
+        arguments = ["serve", "--data", str(tmp_path), "--writer-port", str(port), "--query-port", str(fixed_port())]
         result = CliRunner().invoke(app, arguments)
     assert result.exit_code == 1
     assert f"port {port}, for the writer, cannot be used" in result.output
@@ -96,8 +97,8 @@ def fake_java(folder: Path, version: str) -> Path:
 def test_an_old_java_is_reported_before_any_service_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not even a folder is made."""
     monkeypatch.setenv("JAVA_HOME", str(fake_java(tmp_path / "java", "11.0.2")))
-    arguments = ["serve", "--data", str(tmp_path / "data"), "--writer-port", str(free_port())]
-    result = CliRunner().invoke(app, [*arguments, "--query-port", str(free_port())])
+    arguments = ["serve", "--data", str(tmp_path / "data"), "--writer-port", str(fixed_port())]
+    result = CliRunner().invoke(app, [*arguments, "--query-port", str(fixed_port())])
     assert result.exit_code == 1
     message = " ".join(result.output.split())
     assert "11.0.2" in message
@@ -170,7 +171,7 @@ def test_the_pipeline_gets_the_limit_of_the_start(tmp_path: Path, monkeypatch: p
 def test_serve_prints_the_service_that_it_waits_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(local_stack, "REPORT_S", 0.1)
     arguments = ["serve", "--data", str(tmp_path / "data"), "--start-timeout", "1"]
-    ports = ["--writer-port", str(free_port()), "--query-port", str(free_port())]
+    ports = ["--writer-port", str(fixed_port()), "--query-port", str(fixed_port())]
     result = CliRunner().invoke(app, [*arguments, *ports])
     assert result.exit_code == 1
     assert "waiting for writer for 0 s (at most 1 s); its log: " in result.output

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from tests.built_store import BuiltStore
+from tests.fixed_ports import fixed_port
 from tests.query_server import ServedRemoting, serve_query_remoting
 from tests.remoting_client import RemotingClient
 from tests.waiting import until
-from tidemark.local.local_stack import free_port
 from tidemark.remoting import RequestCode
 
 from .calls import COMMIT, OWN, commit_fields, group_offset, heartbeat, hold, pull
@@ -156,7 +156,7 @@ class Process:
     """A query service of its own, on a known port, that a test kills."""
 
     def __init__(self, root: Path) -> None:
-        self.port = free_port()
+        self.port = fixed_port()
         settings = {
             "TIDEMARK_STORE_ROOT": str(root),
             "TIDEMARK_QUERY_LISTEN": "127.0.0.1:0",

@@ -16,9 +16,9 @@ import httpx
 import pytest
 
 from tests.built_store import BuiltStore
+from tests.fixed_ports import fixed_port
 from tests.remoting_client import RemotingClient
 from tests.waiting import until
-from tidemark.local.local_stack import free_port
 from tidemark.remoting import RequestCode
 
 from .calls import commit_fields, heartbeat, hold, outcome, pull
@@ -53,7 +53,7 @@ class Process:
 
 @pytest.fixture
 def service(built: BuiltStore) -> Iterator[Process]:
-    started = Process(built, free_port())
+    started = Process(built, fixed_port())
     try:
         started.started()
         yield started

@@ -18,9 +18,9 @@ from structlog.testing import capture_logs
 from services.writer.remoting.composition import WriterRemoting
 from tests.access_files import AccessFolder
 from tests.certificates import Authority
+from tests.fixed_ports import fixed_port
 from tests.integration.writer.harness import RunningWriter, stored_records
 from tests.remoting_client import RemotingClient
-from tidemark.local.local_stack import free_port
 
 from .conftest import LISTEN
 from .test_routes_and_groups import heartbeat
@@ -233,7 +233,7 @@ def test_a_writer_is_healthy_only_when_its_remoting_port_accepts(
         await start(remoting)
 
     monkeypatch.setattr(WriterRemoting, "start", start_slowly)
-    port = free_port()
+    port = fixed_port()
     given = {"writer_listen": f"127.0.0.1:{port}", "writer_remoting_listen": LISTEN}
     with RunningWriter(tmp_path, None, **given) as writer, RemotingClient(writer.remoting_port) as client:
         sent(client, asked())

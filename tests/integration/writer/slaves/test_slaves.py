@@ -16,7 +16,7 @@ from typing import Any
 import httpx
 import pytest
 
-from benchmarks.peers.ports import free_run
+from tests.fixed_ports import fixed_ports
 from tests.integration.writer.follow.fake_master import read_exactly
 from tests.pipeline_runs import queue_files
 from tests.waiting import until
@@ -39,7 +39,7 @@ class Master:
     """A store whose log slaves may copy, with the ports of its writer."""
 
     def __init__(self, root: Path, **settings: str) -> None:
-        first = free_run(4)  # topics are asked at the port for RocketMQ's clients minus two
+        first = fixed_ports(4)[0]  # topics are asked at the port for RocketMQ's clients minus two
         self.port, self.slaves_port = first + 2, first + 3
         self.stack = LocalStack(
             root,

@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import pytest
 
+from tests.fixed_ports import fixed_port
 from tidemark.cli.health.doctor_group import group_check, group_finding
 from tidemark.cli.health.finding import Level
 from tidemark.client.wire.group_admin import GroupMember, GroupStatus
-from tidemark.local.local_stack import free_port
 
 
 def member(name: str, role: str = "replica", *, is_in_sync: bool = True) -> GroupMember:
@@ -39,4 +39,4 @@ def test_a_group_is_judged_by_what_it_can_lose(seen: GroupStatus, level: Level, 
 
 
 def test_a_free_port_has_no_group() -> None:
-    assert group_check(f"127.0.0.1:{free_port()}") is None
+    assert group_check(f"127.0.0.1:{fixed_port()}") is None

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from tests.fixed_ports import fixed_port
 from tidemark.cli.main import app
 from tidemark.cli.terminal.exit_status import ExitStatus
-from tidemark.local.local_stack import free_port
 
 Run = Callable[..., Any]
 
@@ -108,7 +108,7 @@ def test_an_invalid_file_is_refused(file: Path, content: str, reported: str) -> 
 
 def test_option_variable_and_context_take_precedence_in_this_order(monkeypatch: pytest.MonkeyPatch) -> None:
     """A verb's own --context precedes that of the root, the variable, and the current context."""
-    ports = {name: free_port() for name in ("current", "variable", "root", "verb", "url", "option")}
+    ports = {name: fixed_port() for name in ("current", "variable", "root", "verb", "url", "option")}
     urls = {name: f"http://127.0.0.1:{port}" for name, port in ports.items()}
     for name in ("current", "variable", "root", "verb"):
         _run("context", "add", name, "--query", urls[name], "--writer", f"127.0.0.1:{ports[name]}")
@@ -131,7 +131,7 @@ def test_option_variable_and_context_take_precedence_in_this_order(monkeypatch: 
 
 def test_sources_of_values_are_shown(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Services do not read a context, because its certificate is that of a client."""
-    writer = f"127.0.0.1:{free_port()}"
+    writer = f"127.0.0.1:{fixed_port()}"
     _run("context", "add", "dev", "--writer", writer, "--tls-cert", "/c.pem", "--tls-key", "/k.pem", "--use")
     monkeypatch.setenv("TIDEMARK_TOKEN_FILE", "/t")
     monkeypatch.setenv("TIDEMARK_CONTEXT", "dev")  # a known variable
@@ -141,7 +141,7 @@ def test_sources_of_values_are_shown(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     assert settings["client"]["TIDEMARK_TOKEN_FILE"] == {"value": "/t", "source": "environment"}
     assert settings["client"]["TIDEMARK_QUERY_URL"]["source"] == "default"
     assert settings["writer"]["TIDEMARK_TLS_CERT"] == {"value": None, "source": "default"}
-    url = f"http://127.0.0.1:{free_port()}"
+    url = f"http://127.0.0.1:{fixed_port()}"
     checks = CliRunner().invoke(app, ["doctor", "--query", url, "--data", str(tmp_path), "-o", "json"])
     (line,) = [check for check in json.loads(checks.stdout)["checks"] if check["name"] == "connection"]
     assert line["text"] == (

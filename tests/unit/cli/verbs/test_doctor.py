@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from tests.fixed_ports import fixed_port
 from tidemark.cli.health import doctor_checks
 from tidemark.cli.health.doctor_checks import disk_check, java_check, nearest_folder, package_checks, sync_check
 from tidemark.cli.health.doctor_services import Heard, clock_check, query_check, writer_check
@@ -20,7 +21,6 @@ from tidemark.cli.health.finding import Level
 from tidemark.cli.main import app
 from tidemark.format.kernels import compiled
 from tidemark.local.java import java_version
-from tidemark.local.local_stack import free_port
 
 
 @pytest.fixture
@@ -90,7 +90,7 @@ def test_the_engine_of_the_loops_is_reported() -> None:
 
 def test_a_free_address_passes_and_a_foreign_listener_fails(silent_port: int) -> None:
     """The address is the writer's."""
-    assert writer_check(f"127.0.0.1:{free_port()}").level is Level.OK
+    assert writer_check(f"127.0.0.1:{fixed_port()}").level is Level.OK
     assert writer_check(f"127.0.0.1:{silent_port}").level is Level.FAIL
 
 
@@ -135,7 +135,7 @@ def test_the_nearest_existing_parent_of_a_missing_store_is_checked(tmp_path: Pat
 
 def test_doctor_ends_with_1_when_something_fails(tmp_path: Path, silent_port: int) -> None:
     """The JSON lists every check."""
-    addresses = ["--query", f"http://127.0.0.1:{free_port()}", "--data", str(tmp_path), "--output", "json"]
+    addresses = ["--query", f"http://127.0.0.1:{fixed_port()}", "--data", str(tmp_path), "--output", "json"]
     failed = CliRunner().invoke(app, ["doctor", "--writer", f"127.0.0.1:{silent_port}", *addresses])
     document = json.loads(failed.stdout)
     assert (failed.exit_code, document["ok"]) == (1, False)

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
+from tests.fixed_ports import fixed_port
 from tests.unit.client.fake_service import GENEROUS_S, FakeService, serving
 from tests.unit.client.received_messages import ORDERS
 from tests.waiting import until
 from tidemark.client.consumer.long_poller import Fetcher
 from tidemark.client.received_message import JSON, TopicQueue
 from tidemark.errors import QueryUnreachableError
-from tidemark.local.local_stack import free_port
 
 RETRIES = TopicQueue("%RETRY%g", 0)
 MANY = [TopicQueue("orders", number) for number in range(17)]  # one more than are asked for one by one
@@ -130,7 +130,7 @@ def test_wake_ends_a_wait_of_another_thread(service: FakeService, pulls: Fetcher
 
 
 def test_an_unreachable_service_is_reported_since_its_first_failure() -> None:
-    pulls = fetcher(f"http://127.0.0.1:{free_port()}")
+    pulls = fetcher(f"http://127.0.0.1:{fixed_port()}")
     pulls.want(ORDERS, 0)
     assert list(pulls.fetched(0.0)) == []
     assert pulls.unreachable is not None

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.fixed_ports import fixed_port
 from tests.unit.client.fake_query import Reply, fake_query
 from tests.unit.client.fake_writer import FakeWriter
 from tidemark.client.errors.address_faults import explained, look, speaks_grpc, wrong_address
 from tidemark.errors import DeadlineExceededError, DiskFullError, StoreError, WriterUnreachableError
-from tidemark.local.local_stack import free_port
 from tidemark.tls.credentials import Credentials
 
 PLAIN = Credentials()
@@ -59,7 +59,7 @@ def test_a_service_of_another_protocol_is_a_final_fault(http_address: str) -> No
 
 def test_a_refused_connection_is_a_temporary_fault() -> None:
     """A writer may be starting there."""
-    address = f"127.0.0.1:{free_port()}"
+    address = f"127.0.0.1:{fixed_port()}"
     cause = look(address)
     assert cause is not None
     assert not cause.is_final
@@ -98,7 +98,7 @@ def test_an_unknown_host_is_final_unless_the_name_server_may_answer_later(
 
 @pytest.mark.parametrize("error", [WriterUnreachableError("no answer", size=3), DeadlineExceededError("too late")])
 def test_the_error_for_an_unreachable_writer_keeps_its_class_and_names_the_address(error: StoreError) -> None:
-    address = f"127.0.0.1:{free_port()}"
+    address = f"127.0.0.1:{fixed_port()}"
     found = explained(error, address, PLAIN)
     assert (type(found), found.facts, found.__cause__) == (type(error), error.facts, error)
     assert error.message in found.message

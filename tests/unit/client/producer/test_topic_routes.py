@@ -5,6 +5,7 @@ from contextlib import contextmanager
 
 import pytest
 
+from tests.fixed_ports import fixed_port
 from tests.unit.client.fake_service import GENEROUS_S
 from tests.unit.client.fake_writer import FakeWriter
 from tests.waiting import until
@@ -14,7 +15,6 @@ from tidemark.client.producer.topic_routes import Routes
 from tidemark.client.wire.pending_batches import PendingLimits
 from tidemark.client.wire.writer_connection import WriterLink
 from tidemark.errors import WriterUnreachableError
-from tidemark.local.local_stack import free_port
 from tidemark.tls.credentials import Credentials
 
 
@@ -105,12 +105,12 @@ def test_an_unreachable_writer_delays_the_route_only_for_the_grace_period(
     pair: tuple[FakeWriter, FakeWriter], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(topic_routes, "GRACE_S", 0.05)
-    with routes_of(pair[0].address, f"127.0.0.1:{free_port()}", timeout_s=1.5) as routes:
+    with routes_of(pair[0].address, f"127.0.0.1:{fixed_port()}", timeout_s=1.5) as routes:
         assert {queue.writer for queue in routes.route("orders").queues} == {pair[0].address}
 
 
 def test_the_error_without_a_reachable_writer_names_the_address_and_the_cause() -> None:
-    address = f"127.0.0.1:{free_port()}"
+    address = f"127.0.0.1:{fixed_port()}"
     with routes_of(address, timeout_s=0.3) as routes:
         with pytest.raises(WriterUnreachableError, match="refused") as failed:
             routes.route("orders")

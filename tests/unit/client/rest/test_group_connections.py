@@ -6,10 +6,10 @@ import time
 
 import pytest
 
+from tests.fixed_ports import fixed_port
 from tests.unit.client.fake_query import Reply, fake_query
 from tidemark.client.rest.connections import Connections
 from tidemark.errors import QueryUnreachableError
-from tidemark.local.local_stack import free_port
 from tidemark.tls.credentials import Credentials
 
 TIMEOUT_S = 20
@@ -25,7 +25,7 @@ def replica(_: str) -> Reply:
 
 
 def nobody() -> str:
-    return f"http://127.0.0.1:{free_port()}"
+    return f"http://127.0.0.1:{fixed_port()}"
 
 
 def connections(*urls: str) -> Connections:

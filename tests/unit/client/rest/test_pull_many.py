@@ -5,13 +5,13 @@ from collections.abc import Iterator
 import orjson
 import pytest
 
+from tests.fixed_ports import fixed_port
 from tests.unit.client.received_messages import ORDERS
 from tidemark.client.received_message import TopicQueue
 from tidemark.client.rest.connections import Answer, Connections, SentRequest
 from tidemark.client.rest.page import RECORDS
 from tidemark.client.rest.pull_many import From, ask_for_many, many_pages
 from tidemark.errors import TopicNotFoundError
-from tidemark.local.local_stack import free_port
 
 PAGE = 3  # messages of one queue an answer
 MANY = {(ORDERS.topic, number): 0 for number in range(300)}
@@ -35,7 +35,7 @@ class Service(Connections):
     """Queues of *ends* messages; an answer is about the first *looked_at* queues of its request."""
 
     def __init__(self, ends: dict[tuple[str, int], int], *, looked_at: int = 1000) -> None:
-        super().__init__(f"http://127.0.0.1:{free_port()}", timeout_s=1.0)
+        super().__init__(f"http://127.0.0.1:{fixed_port()}", timeout_s=1.0)
         self.ends = ends
         self.looked_at = looked_at
         self.bodies: list[dict[str, object]] = []

@@ -11,11 +11,11 @@ import threading
 import orjson
 import pytest
 
+from tests.fixed_ports import fixed_port
 from tests.unit.client.fake_query import Reply, fake_query
 from tidemark.client import Query
 from tidemark.client.rest import query_service
 from tidemark.errors import OffsetTooSmallError, StoreError, UnavailableError
-from tidemark.local.local_stack import free_port
 
 
 def _page(path: str) -> Reply:
@@ -66,7 +66,7 @@ def test_an_error_that_is_not_a_problem_document_is_a_store_error() -> None:
 
 def test_a_refused_connection_is_unavailable() -> None:
     """The text contains the address."""
-    url = f"http://127.0.0.1:{free_port()}"
+    url = f"http://127.0.0.1:{fixed_port()}"
     with Query(url) as query, pytest.raises(UnavailableError, match=url):
         query.watermark()
 

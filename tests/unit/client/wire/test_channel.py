@@ -9,9 +9,9 @@ import grpc
 import pytest
 
 from services.writer.config import WriterSettings
+from tests.fixed_ports import fixed_port
 from tests.unit.client.fake_writer import FakeWriter
 from tidemark.client.wire.channel import KEEPALIVE_TIME_MS, default_address, open_channel, proxy_option
-from tidemark.local.local_stack import free_port
 from tidemark.tls.credentials import Credentials
 from tidemark.v1 import topics_pb2 as pb
 from tidemark.v1.topics_pb2_grpc import TopicServiceStub
@@ -73,7 +73,7 @@ def test_a_deletion_is_sent_once(writer: BusyWriter) -> None:
 
 def test_a_call_that_may_be_repeated_waits_for_a_writer_that_starts() -> None:
     writer = BusyWriter()
-    writer.port = free_port()
+    writer.port = fixed_port()
     with open_channel(writer.address, PLAIN) as channel:
         call = TopicServiceStub(channel).GetRoute.future(pb.GetRouteRequest(name="t"), timeout=TIMEOUT_S)
         refused = TopicServiceStub(channel).DeleteTopic.future(pb.DeleteTopicRequest(name="t"), timeout=TIMEOUT_S)

@@ -10,6 +10,7 @@ import grpc
 import pytest
 from grpc_status import rpc_status
 
+from tests.fixed_ports import fixed_port
 from tests.unit.client.fake_writer import FakeWriter, refusal
 from tidemark.client.errors.address_faults import members_of, require_store_address
 from tidemark.client.wire import group_watch, store_members
@@ -17,7 +18,6 @@ from tidemark.client.wire.batch_stream import BatchStream
 from tidemark.client.wire.store_members import StoreMembers
 from tidemark.client.wire.topic_admin import Topics
 from tidemark.errors import ArgumentIllegalError, NotLeaderError, WriterUnreachableError
-from tidemark.local.local_stack import free_port
 
 LONG_S = 20.0
 
@@ -54,7 +54,7 @@ def members() -> Iterator[Callable[..., StoreMembers]]:
 
 
 def nobody() -> str:
-    return f"127.0.0.1:{free_port()}"
+    return f"127.0.0.1:{fixed_port()}"
 
 
 def test_addresses_are_separated_by_bars() -> None:

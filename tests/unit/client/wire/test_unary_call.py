@@ -5,12 +5,12 @@ from collections.abc import Iterator
 import grpc
 import pytest
 
+from tests.fixed_ports import fixed_port
 from tests.unit.client.fake_query import Reply, fake_query
 from tests.unit.client.fake_writer import FakeWriter
 from tidemark.client.wire.channel import open_channel
 from tidemark.client.wire.unary_call import call_writer
 from tidemark.errors import StoreError, WriterUnreachableError
-from tidemark.local.local_stack import free_port
 from tidemark.tls.credentials import Credentials
 from tidemark.v1 import topics_pb2
 from tidemark.v1.topics_pb2_grpc import TopicServiceStub
@@ -52,7 +52,7 @@ def test_the_port_of_another_service_fails_the_call_before_its_timeout() -> None
 
 
 def test_a_refused_connection_is_reported_after_the_timeout() -> None:
-    address = f"127.0.0.1:{free_port()}"
+    address = f"127.0.0.1:{fixed_port()}"
     with pytest.raises(StoreError, match="refused") as failed:
         route_at(address, timeout_s=0.3)
     assert address in failed.value.message

@@ -5,12 +5,12 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.fixed_ports import fixed_port
 from tests.unit.client.fake_query import Reply, fake_query
 from tests.unit.client.fake_writer import FakeWriter
 from tidemark.client.wire.pending_batches import PendingLimits
 from tidemark.client.wire.writer_connection import WriterLink
 from tidemark.errors import MessageSizeExceededError, WriterUnreachableError
-from tidemark.local.local_stack import free_port
 from tidemark.tls.credentials import Credentials
 
 TIMEOUT_S = 20.0
@@ -42,7 +42,7 @@ def test_a_batch_above_twice_the_writers_limit_is_not_sent(link: WriterLink) -> 
 
 
 def test_a_small_batch_is_allowed_without_a_reachable_writer() -> None:
-    link = link_to(f"127.0.0.1:{free_port()}", timeout_s=0.1)
+    link = link_to(f"127.0.0.1:{fixed_port()}", timeout_s=0.1)
     link.require_transportable(1 << 20)
     link.close(time.monotonic())
 

@@ -11,9 +11,9 @@ from google.rpc import status_pb2
 from services.indexer.query.schema.request_bodies import AppendBody, RetriedMessage, RetryBody, TopicBody
 from services.indexer.query.state.writer_client import SentBackMessage, WriterForward
 from tests.builders import STORE_HOST
+from tests.fixed_ports import fixed_port
 from tests.unit.client.fake_writer import FakeWriter, refusal
 from tidemark.errors import NextOffsetMismatchError, WriterUnreachableError
-from tidemark.local.local_stack import free_port
 from tidemark.tls.credentials import Credentials
 from tidemark.v1 import commit_log_pb2, topics_pb2
 
@@ -141,7 +141,7 @@ def test_the_member_that_writes_gets_the_calls_of_a_group(writer: Writer) -> Non
     replica.refusal = refusal("NOT_LEADER")
     replica.start()
     try:
-        append(f"127.0.0.1:{free_port()}|{replica.address}|{writer.address}")
+        append(f"127.0.0.1:{fixed_port()}|{replica.address}|{writer.address}")
     finally:
         replica.stop()
     assert (len(replica.requests), len(writer.requests)) == (1, 1)
@@ -152,7 +152,7 @@ def test_a_new_writer_is_asked_until_it_has_enough_replicas(writer: Writer) -> N
     writer.refusal, writer.refusals = refusal("IN_SYNC_REPLICAS_NOT_ENOUGH"), 3
     message = SentBackMessage("orders", 0, 7, 100, None)
     answer = forward(
-        f"{writer.address}|127.0.0.1:{free_port()}",
+        f"{writer.address}|127.0.0.1:{fixed_port()}",
         lambda client: client.send_back("g", message, delay_level=3, max_reconsume_times=None, authorization=None),
     )
     assert (answer["topic"], len(writer.requests)) == ("%RETRY%g", 4)
@@ -167,7 +167,7 @@ def test_a_message_is_not_sent_back_twice_to_a_group(writer: Writer) -> None:
             await client.send_back("g", message, delay_level=3, max_reconsume_times=None, authorization=None)
         return await client.send_back("g", message, delay_level=3, max_reconsume_times=None, authorization=None)
 
-    answer = forward(f"127.0.0.1:{free_port()}|{writer.address}", send_back_twice)
+    answer = forward(f"127.0.0.1:{fixed_port()}|{writer.address}", send_back_twice)
     assert answer["topic"] == "%RETRY%g", "the next call asks the next member"
 
 
