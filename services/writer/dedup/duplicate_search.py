@@ -27,7 +27,8 @@ def find_original(
 ) -> Appended | None:
     """Return the location of *batch*'s original, or None if no candidate is a readable record of its key.
 
-    A record of a deleted topic is not an original: readers never see it, even if the topic was created again.
+    A record of a deleted topic is not an original: readers never see it, even if the topic was created again. Nor is
+    one of a file that is being deleted, although the file can still be read.
 
     Args:
         dead_end: returns the physical offset below which a topic's records are dead.
@@ -35,7 +36,7 @@ def find_original(
     Raises:
         RequestConflictError: the key was used for other content. Fact: physical_offset.
     """
-    dead_below = dead_end(batch.readers_topic)
+    dead_below = max(dead_end(batch.readers_topic), log.min_offset)
     for physical_offset, messages in candidates:
         if physical_offset < dead_below:
             continue

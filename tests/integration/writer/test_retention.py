@@ -126,6 +126,18 @@ def test_the_file_of_the_logs_end_is_kept(writer: RunningWriter) -> None:
     assert stored_records(writer.root)[-1].queue_offset == 11
 
 
+def test_a_batch_of_a_file_that_is_being_deleted_is_stored_again(writer: RunningWriter, storage: GatedStorage) -> None:
+    """Its answer would name an offset that readers are refused."""
+    (first, *_, last) = fill(writer)
+    storage.gate.clear()
+    mark_durable(writer.root, last.end_physical_offset)
+    assert storage.asked.wait(20)
+    assert min_offset(writer) > first.physical_offset
+    (again,) = fill(writer, 1)
+    storage.gate.set()
+    assert (again.duplicate, again.queue_offset) == (False, last.queue_offset + 1)
+
+
 @pytest.mark.parametrize("term", [None, 0])
 def test_files_not_indexed_in_this_term_are_kept(writer: RunningWriter, term: int | None) -> None:
     """There are no marks, or those of an older term, which may cover truncated data."""
