@@ -12,7 +12,9 @@ def explain(left: object, right: object) -> list[str] | None:
     They are one file's bytes, a list of such, or bytes by name.
     """
     ours, theirs = _by_name(left), _by_name(right)
-    if ours is None or theirs is None or max(map(len, [*ours.values(), *theirs.values(), b""])) < _SHORT:
+    if type(left) is not type(right) or ours is None or theirs is None:
+        return None
+    if max(map(len, [*ours.values(), *theirs.values(), b""])) < _SHORT:
         return None
     names = [name for name in sorted(ours.keys() | theirs.keys()) if ours.get(name) != theirs.get(name)]
     differences = [f"{name}: {_difference(ours.get(name), theirs.get(name))}" for name in names]

@@ -79,8 +79,7 @@ def test_each_service_serves_the_documented_metrics(tmp_path: Path) -> None:
 
 
 def test_a_writer_with_slaves_serves_theirs(tmp_path: Path) -> None:
-    topics, _, remoting, slaves = fixed_ports(4)
-    assert topics == remoting - 2, "at which slaves ask for topics"
+    _, _, remoting, slaves = fixed_ports(4)  # slaves ask for topics at the port for RocketMQ's clients minus two
     settings = {"TIDEMARK_SLAVES_LISTEN": f"127.0.0.1:{slaves}"}
     with served(tmp_path, WRITER, environment=settings, writer_remoting_port=remoting) as (_, addresses):
         require_metrics(addresses[WRITER], documented({table.SLAVES, *OF_SERVICES[WRITER]}))

@@ -28,6 +28,8 @@ def test_different_files_are_named_with_their_first_different_byte(
     assert max(map(len, found)) < 300
 
 
-@pytest.mark.parametrize(("left", "right"), [(b"a", b"b"), ([1], [2]), (ONE, 5), ({"a": "x"}, {"a": ONE}), ([], [])])
+@pytest.mark.parametrize(
+    ("left", "right"), [(b"a", b"b"), ([1], [2]), (ONE, 5), (ONE, [ONE]), ({"a": "x"}, {"a": ONE}), ([], [])]
+)
 def test_what_is_not_files_is_left_to_pytest(left: object, right: object) -> None:
     assert explain(left, right) is None

@@ -13,50 +13,37 @@ from tidemark.errors import StoreLockedError
 from tidemark.store.storage import DiskStorage
 
 
-class Fence:
-    """confirm: passes *times* times."""
-
-    def __init__(self, times: int = 0) -> None:
-        self.times = times
-
-    def confirm(self) -> None:
-        self.times -= 1
-        if self.times < 0:
-            raise StoreLockedError("another task has taken over")
+def refuse() -> None:
+    raise StoreLockedError("another task has taken over")
 
 
 def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
-@pytest.fixture
-def late(tmp_path: Path) -> FencedStorage:
-    (tmp_path / "there").write_bytes(b"x" * 100)
-    return FencedStorage(DiskStorage(), Fence().confirm)
-
-
 @pytest.mark.parametrize(
     "change",
     [
-        lambda storage, folder: storage.create(folder / "new", 10),
-        lambda storage, folder: storage.create(folder / "there", 10),
-        lambda storage, folder: storage.create_unsynced(folder / "new", 10),
-        lambda storage, folder: storage.rename(folder / "there", folder / "new"),
-        lambda storage, folder: storage.unlink(folder / "there"),
-        lambda storage, folder: storage.truncate(os.open(folder / "there", os.O_RDWR), 10),
+        lambda storage, folder, _: storage.create(folder / "new", 10),
+        lambda storage, folder, _: storage.create(folder / "there", 10),
+        lambda storage, folder, _: storage.create_unsynced(folder / "new", 10),
+        lambda storage, folder, _: storage.rename(folder / "there", folder / "new"),
+        lambda storage, folder, _: storage.unlink(folder / "there"),
+        lambda storage, _, descriptor: storage.truncate(descriptor, 10),
     ],
 )
 def test_a_late_change_is_refused_and_leaves_everything_as_it_was(
-    late: FencedStorage, tmp_path: Path, change: Callable[[FencedStorage, Path], object]
+    tmp_path: Path, change: Callable[[FencedStorage, Path, int], object]
 ) -> None:
-    with pytest.raises(StoreLockedError):
-        change(late, tmp_path)
+    (tmp_path / "there").write_bytes(b"x" * 100)
+    with (tmp_path / "there").open("r+b") as there, pytest.raises(StoreLockedError):
+        change(FencedStorage(DiskStorage(), refuse), tmp_path, there.fileno())
     assert names(tmp_path) == ["there"]
     assert (tmp_path / "there").stat().st_size == 100
 
 
 def test_the_holder_of_the_lease_works_as_without_a_fence(tmp_path: Path) -> None:
-    storage = FencedStorage(DiskStorage(), Fence(5).confirm)
+    storage = FencedStorage(DiskStorage(), lambda: None)
     descriptor = storage.create(tmp_path / "a", 10)
     storage.pwrite(descriptor, b"abc", 7)
     storage.truncate(descriptor, 9)
