@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -35,8 +36,9 @@ class Listing(NamedTuple):
 
 
 class _Ends(NamedTuple):
-    """Paths of a run's first file, and of the file that may follow its last one: one in each folder."""
+    """Paths of a listing's first file, and of the file that may follow its last one: one in each folder."""
 
+    listing: Listing
     first: str
     behind: list[str]
 
@@ -73,7 +75,7 @@ class FileRun:
         self._names = [os.fspath(folder) for folder in folders]  # a Path would be converted at each use
         self._places: dict[int, str] = {}  # start → path
         self._listing = Listing()
-        self._ends: _Ends | None = None  # of the listing; made at the second use of it
+        self._ends = _Ends(self._listing, "", [])  # of a listing; made at the second use of it
         self._open: dict[int, OpenFile] = {}
         self._is_listed = False
         if not is_lazy:
@@ -82,7 +84,7 @@ class FileRun:
     # -- the files ------------------------------------------------------------------------------------------------
 
     def refresh(self) -> Listing:
-        """Read the folders.
+        """Read the folders. Other threads may do so at the same time; each checks the files that it has found itself.
 
         Raises StoreContradictionError if files differ in size, CorruptStoreError if they do not form a run.
         """
@@ -92,45 +94,34 @@ class FileRun:
         found.sort()
         if found and found[-1][1] == 0:  # being created
             found.pop()
-        self._places = {start: path for start, _, path in found}
-        self._listing = Listing(tuple([start for start, _, _ in found]), found[0][1] if found else 0)
+        listing = Listing(tuple([start for start, _, _ in found]), found[0][1] if found else 0)
+        places = {start: path for start, _, path in found}
         for start, size, path in found:
-            self._require_fit(start, size, path)
-        self._ends = None
-        for gone in self._open.keys() - set(self._listing.starts) if self._open else ():
+            _require_fit(start, size, path, listing.file_size, places)
+        self._places, self._listing = places, listing
+        for gone in self._open.keys() - places.keys() if self._open else ():
             self._open.pop(gone, None)
         self._is_listed = True
-        return self._listing
-
-    def _require_fit(self, start: int, size: int, path: str) -> None:
-        if size != self._listing.file_size:
-            raise StoreContradictionError(
-                f"{path} has {size} bytes, the other files {self._listing.file_size}", path=path, size=size
-            )
-        if size == 0:
-            raise CorruptStoreError(f"{path} is empty, but other files follow it", path=path)
-        if start % size:
-            raise CorruptStoreError(f"{path} does not start at a multiple of its size", path=path)
-        if path != self._places[start]:
-            raise CorruptStoreError(f"{path} also exists in another folder", path=path)
+        return listing
 
     def listing(self) -> Listing:
         """Return the current files. Costs one system call, and one per folder, if the run has not changed."""
         listing = self._listing
         if not listing.starts:
             return self.refresh()
-        first, behind = self._ends or self._find_ends(listing)
-        if not os.access(first, os.F_OK):
+        ends = self._ends
+        if ends.listing is not listing:
+            ends = self._ends = self._ends_of(listing)
+        if not os.access(ends.first, os.F_OK):
             return self.refresh()
-        for path in behind:
+        for path in ends.behind:
             if os.access(path, os.F_OK):
                 return self.refresh()
         return listing
 
-    def _find_ends(self, listing: Listing) -> _Ends:
+    def _ends_of(self, listing: Listing) -> _Ends:
         behind = file_name(listing.end)
-        self._ends = _Ends(self._path(listing.starts[0]), [os.path.join(folder, behind) for folder in self._names])
-        return self._ends
+        return _Ends(listing, self._path(listing.starts[0]), [os.path.join(folder, behind) for folder in self._names])
 
     def close_deleted(self) -> None:
         """Close deleted files; until then the disk does not free their space."""
@@ -201,6 +192,18 @@ class FileRun:
                 return False
             done += got
         return True
+
+
+def _require_fit(start: int, size: int, path: str, file_size: int, places: Mapping[int, str]) -> None:
+    """Raise the error of `FileRun.refresh` for a file that does not fit *file_size* or the path of its start."""
+    if size != file_size:
+        raise StoreContradictionError(f"{path} has {size} bytes, the other files {file_size}", path=path, size=size)
+    if size == 0:
+        raise CorruptStoreError(f"{path} is empty, but other files follow it", path=path)
+    if start % size:
+        raise CorruptStoreError(f"{path} does not start at a multiple of its size", path=path)
+    if path != places[start]:
+        raise CorruptStoreError(f"{path} also exists in another folder", path=path)
 
 
 def _files_of(folder: str) -> list[tuple[int, int, str]]:
