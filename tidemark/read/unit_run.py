@@ -30,6 +30,9 @@ _PROBED = 128  # units that are read at once when bisection has come so close to
 
 _NO_LIMIT = (1 << 63) - 1
 
+_TermAndEnd = tuple[int, int]
+_NOT_SEEN: _TermAndEnd = (-1, -1)
+
 UnitArray = NDArray[np.void]
 _NONE: dict[bool, UnitArray] = {
     batch: np.empty(0, module.UNIT) for batch, module in ((False, consume_queue), (True, batch_consume_queue))
@@ -67,7 +70,7 @@ class UnitRun:
         self._none = _NONE[batch]
         self._is_live = batch_consume_queue.is_live if batch else consume_queue.is_live
         self._lock = threading.Lock()
-        self._seen: tuple[int, int] = (-1, -1)  # term and watermark to which _end belongs
+        self._seen = _NOT_SEEN  # term and watermark to which _end belongs
         self._end = 0
         self._newest = (0, self._none)  # number of a unit, and units from there that `visible` has just found
         self._head = (0, self._none)  # the newest file's first units, while `visible` searches its end; else none
@@ -158,7 +161,7 @@ class UnitRun:
 
     def forget(self) -> None:
         """Make the next call of `visible` search the files again, even for the same watermark."""
-        self._seen = (-1, -1)
+        self._seen = _NOT_SEEN
         self._newest = (0, self._none)
         look_again()
 
@@ -183,20 +186,23 @@ class UnitRun:
         try:
             if seen != self._seen or log_min != self._log_min:
                 starts = self._files.listing().starts
-                had_live_units = self._first < self._end and seen[0] == self._seen[0]
-                self._move_end(watermark, seen, starts)
+                before, self._seen = self._seen, _NOT_SEEN  # until the end: if a read raises, all is searched again
+                had_live_units = self._first < self._end and seen[0] == before[0]
+                self._move_end(watermark, before, starts)
                 if log_min != self._log_min or not had_live_units:
                     low = starts[0] // self.unit_size if starts else 0
                     self._first = self.first_at_or_above(log_min, low, self._end)
                     self._log_min = log_min
+                self._seen = seen
             return VisibleUnits(min(self._first, self._end), self._end)
         finally:
             self._head = 0, self._none
             self._lock.release()
 
-    def _move_end(self, watermark: Watermark, seen: tuple[int, int], starts: tuple[int, ...]) -> None:
+    def _move_end(self, watermark: Watermark, before: _TermAndEnd, starts: tuple[int, ...]) -> None:
+        """Find the end at *watermark*. before: term and watermark to which the known end belongs."""
         limit = watermark.physical_offset
-        is_new = seen[0] != self._seen[0] or seen[1] < self._seen[1] or not starts
+        is_new = watermark.term != before[0] or limit < before[1] or not starts
         is_outside = bool(starts) and self._end < starts[0] // self.unit_size  # files that begin later
         is_other = is_new or is_outside  # a new term, or other files than before
         if not is_other:
@@ -212,7 +218,6 @@ class UnitRun:
             self._end = self._without_stale(self._end)
             self._last_start = self._start_of(self._end - 1)
         self._newest = begin, behind[: max(0, self._end - begin)].copy()  # the rest may be much larger
-        self._seen = seen
         first, head = self._head
         if first < self._end:
             note_found(self, (first, head[: self._end - first]))

@@ -5,10 +5,12 @@ from __future__ import annotations
 import itertools
 import shutil
 import struct
+from collections.abc import Callable
 
 import pytest
 
-from tests.built_store import PRE_BLANK, BuiltStore
+from tests.built_store import PRE_BLANK, BuiltStore, Written
+from tidemark.read.cached import NotCachedError, pread
 from tidemark.read.store_reader import StoreReader
 from tidemark.read.unit_run import UnitArray, VisibleUnits
 from tidemark.read.watermark import Watermark
@@ -17,6 +19,10 @@ from tidemark.store.paths import StorePaths
 
 def at(physical_offset: int, term: int = 0) -> Watermark:
     return Watermark(term, physical_offset, 0, physical_offset)
+
+
+def end_of(record: Written) -> Watermark:
+    return at(record.physical_offset + record.size)
 
 
 def visible(reader: StoreReader, watermark: Watermark, topic: str = "orders") -> VisibleUnits:
@@ -188,3 +194,42 @@ def test_units_that_have_just_become_visible_are_not_read_again(
     run.forget()
     run.read_visible(3, 2)
     assert reads[-1] == 3, "the files may have changed"
+
+
+@pytest.mark.parametrize("topic", ["orders", "batches"])
+def test_a_refused_search_changes_nothing(built: BuiltStore, topic: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each read of a search is refused once, and the next request comes with the watermark before it.
+
+    Of requests on several threads, one may have an older watermark than the one before it.
+    """
+    written = [built.append(topic) for _ in range(120)]
+    for refused in range(100):
+        reader, refusals, before = StoreReader(built.root), 0, 80
+        assert visible(reader, end_of(written[before - 1]), topic) == (0, before)
+        for count in (120, 30, 110):
+            with monkeypatch.context() as patch:
+                patch.setattr("tidemark.read.file_run.pread", _refusing(refused))
+                try:
+                    visible(reader, end_of(written[count - 1]), topic)
+                except NotCachedError:
+                    refusals += 1
+            if refusals:
+                assert visible(reader, end_of(written[before - 1]), topic) == (0, before)
+            assert visible(reader, end_of(written[count - 1]), topic) == (0, count)
+            before = count
+        if not refusals:
+            break
+    assert refused > 1
+    assert not refusals
+
+
+def _refusing(refused: int) -> Callable[[int, int, int], bytes]:
+    """Return a `pread` whose call number *refused* would wait for the disk."""
+    calls = itertools.count()
+
+    def read(descriptor: int, length: int, offset: int) -> bytes:
+        if next(calls) == refused:
+            raise NotCachedError
+        return pread(descriptor, length, offset)
+
+    return read
