@@ -13,7 +13,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tests.builders import STORE_MS, blank_bytes, properties, record_bytes, wire_batch
+from tidemark.store.checkpoint import CHECKPOINT_SIZE, Field
 from tidemark.store.marks import Marks
+from tidemark.store.originals.terms import machine_boot_id
 from tidemark.store.storage import DiskStorage
 
 PRE_BLANK = struct.pack(">qiq", 0, 0x7FFFFFFF, 0)
@@ -218,7 +220,7 @@ class BuiltStore:
             self.index_count = 1
             path = self.root / "index" / str(self.index_name)
             path.parent.mkdir(exist_ok=True)
-            path.write_bytes(bytes(40 + 4 * self.slots + 20 * self.entries))
+            _create(path, 40 + 4 * self.slots + 20 * self.entries)
         data = bytearray(path.read_bytes())
         hashed = abs(java_hash(f"{topic}#{key}"))
         slot_at = 40 + 4 * (hashed % self.slots)
@@ -251,6 +253,15 @@ class BuiltStore:
         """Mark everything, or everything below *physical_offset*, as indexed."""
         self.marks.publish(0, self.end if physical_offset is None else physical_offset)
 
+    def commit(self) -> None:
+        """Record everything as committed, by a writer of this boot of the machine (docs/format.md §7)."""
+        terms, checkpoint = self.root / "tidemark" / "writer" / "terms", self.root / "checkpoint"
+        if not checkpoint.exists():
+            terms.parent.mkdir(parents=True, exist_ok=True)
+            terms.write_text(f"1 0 {machine_boot_id()}\n")
+            self.marks.adopt_term(0, 1, end_offset=1 << 40)
+        _write(checkpoint, CHECKPOINT_SIZE, 8 * Field.CONFIRM_PHYSICAL_OFFSET, struct.pack(">q", self.end))
+
 
 def _replace(path: Path, content: Mapping[str, Any]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -261,7 +272,13 @@ def _replace(path: Path, content: Mapping[str, Any]) -> None:
 
 def _write(path: Path, size: int, at: int, data: bytes) -> None:
     if not path.exists():
-        path.write_bytes(bytes(size))
+        _create(path, size)
     with path.open("r+b") as file:
         file.seek(at)
         file.write(data)
+
+
+def _create(path: Path, size: int) -> None:
+    """Create a file as a broker does, which is at its full size at once: a written one grows page by page."""
+    with path.open("xb") as file:
+        file.truncate(size)

@@ -11,7 +11,6 @@ import httpx
 import pytest
 
 from tests.built_store import BuiltStore
-from tests.integration.query.test_pull_http import commit as commit_up_to
 from tests.query_server import serve_query
 from tidemark.store.originals.topics import load_config
 
@@ -135,7 +134,7 @@ def test_the_offset_of_a_committed_message_can_be_set_before_it_is_visible(
 ) -> None:
     """A producer knows its offset from the acknowledgement, while the watermark still lags."""
     built.append("orders", b"committed")
-    commit_up_to(built, built.end)
+    built.commit()
     time.sleep(0.5)
     assert client.put(OFFSET, json={"offset": 11}).status_code == 200
     assert client.put(OFFSET, json={"offset": 10_000}).status_code == 422

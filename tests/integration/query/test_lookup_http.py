@@ -271,9 +271,7 @@ def test_concurrent_requests_are_answered_correctly(built: BuiltStore, client: h
     def pull() -> None:
         with httpx.Client(base_url=client.base_url, timeout=30) as own:
             while time.monotonic() < stop:
-                answer = own.get(
-                    "/v1/topics/orders/queues/0/messages", params={"offset": 5, "body_encoding": "utf8"}
-                ).json()
+                answer = get(own, "/v1/topics/orders/queues/0/messages", offset=5, body_encoding="utf8")
                 bodies = [message["body"] for message in answer["messages"]]
                 if bodies != [f"m{number}" for number in range(5, 5 + len(bodies))] or answer["skipped"]:
                     failures.append(str(answer))

@@ -15,7 +15,7 @@ import httpx
 import pytest
 
 from tests.built_store import BuiltStore
-from tests.integration.query.test_pull_http import commit, in_background
+from tests.integration.query.test_pull_http import in_background
 from tests.query_server import serve_query
 
 pytestmark = pytest.mark.integration
@@ -306,7 +306,7 @@ def test_an_acknowledged_offset_is_waited_for(built: BuiltStore, client: httpx.C
     """Above the watermark and below the committed offset there is no refusal and no answer until it is indexed."""
     for _ in range(3):
         built.append("orders", b"hidden")
-    commit(built, built.end)
+    built.commit()
     time.sleep(0.3)  # the new checkpoint is noticed within query_recheck_ms
     assert pull(client, [queue("orders", 0, 12)])["answers"] == []
     thread, answers = in_background(lambda: pull(client, [queue("orders", 0, 12)], wait_ms=20_000))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import struct
 import threading
 import time
 from collections.abc import Callable, Coroutine
@@ -16,7 +15,6 @@ import pytest
 from services.indexer.query.state.read_threads import ReadThreads
 from tests.built_store import BuiltStore
 from tests.query_server import serve_query
-from tidemark.store.originals.terms import machine_boot_id
 
 pytestmark = pytest.mark.integration
 
@@ -32,15 +30,6 @@ MESSAGE_NAMES = [
     "keys", "properties", "flag", "sys_flag", "reconsume_times", "born_host", "store_host", "body_crc", "body",
     "body_encoding",
 ]  # fmt: skip
-
-
-def commit(built: BuiltStore, physical_offset: int) -> None:
-    """Commit up to *physical_offset*, as a writer of this boot does."""
-    writer = built.root / "tidemark" / "writer"
-    writer.mkdir(parents=True, exist_ok=True)
-    (writer / "terms").write_text(f"1 0 {machine_boot_id()}\n")
-    (built.root / "checkpoint").write_bytes(bytes(32) + struct.pack(">q", physical_offset) + bytes(4056))
-    built.marks.adopt_term(0, 1, end_offset=1 << 40)
 
 
 def test_the_pull_answer_has_the_names_of_the_contract(built: BuiltStore, client: httpx.Client) -> None:
@@ -140,7 +129,7 @@ def test_a_pull_below_the_minimum_is_410(built: BuiltStore) -> None:
 def test_an_acknowledged_offset_is_never_out_of_range(built: BuiltStore, client: httpx.Client) -> None:
     """While the watermark is below the committed offset: 200, no messages, the same cursor."""
     records = [built.append("orders", b"hidden") for _ in range(3)]
-    commit(built, built.end)
+    built.commit()
     time.sleep(0.3)  # the new checkpoint is noticed within query_recheck_ms
     for offset in (10, 11, 12, 13):
         answer = client.get(QUEUE, params={"offset": offset}).json()

@@ -10,7 +10,6 @@ import pytest
 from tests.built_store import BuiltStore, java_hash
 from tests.query_server import ServedRemoting, serve_query_remoting
 from tests.remoting_client import RemotingClient
-from tests.unit.query.committed import commit
 from tests.waiting import until
 from tidemark.remoting import RequestCode, Serialization
 from tidemark.remoting.codes import Language
@@ -187,12 +186,12 @@ def test_an_acknowledged_offset_that_is_not_visible_yet_is_waited_for(
     built: BuiltStore, served: ServedRemoting, client: RemotingClient
 ) -> None:
     """21 would cost its consumer half a minute."""
-    commit(built)
+    built.commit()
     until(lambda: served.state.store.watermark().committed_offset == built.end)
     for queue_id in (0, 1):
         for _ in range(2):
             built.append("orders", b"hidden", queue_id=queue_id)
-    commit(built)
+    built.commit()
     until(lambda: served.state.store.watermark().lag_bytes > 0)
     for queue_id, end in ((0, COUNT), (1, 0)):
         for offset in range(end, end + 3):

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from tests.built_store import BuiltStore
-from tests.unit.query.committed import commit
 from tidemark.client.consumer.file_page_source import FileFetched, FilePulls
 from tidemark.client.received_message import TopicQueue
 from tidemark.errors import OffsetOutOfRangeError, OffsetTooSmallError, QueryUnreachableError
@@ -154,7 +153,7 @@ def test_an_offset_that_may_be_committed_is_waited_for(store: BuiltStore, pulls_
     """Records are committed that are not visible yet, so the queue may have more messages."""
     for number in range(5, 9):
         store.append(ORDERS.topic, b"%d" % number)
-    commit(store)
+    store.commit()
     pulls = pulls_of()
     pulls.want(ORDERS, 7)
     assert list(pulls.fetched(0)) == []

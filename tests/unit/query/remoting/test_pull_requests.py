@@ -10,7 +10,6 @@ import pytest
 from services.indexer.query.remoting.offset_commits import OffsetCommits, offset_to_commit
 from services.indexer.query.remoting.pull_requests import PullRequests
 from tests.built_store import BuiltStore, java_hash
-from tests.unit.query.committed import commit
 from tests.unit.query.remoting.desk import Desk, FakeConnection, commits_of, consumer, groups_of, join
 from tests.unit.query.routes.conftest import MESSAGES
 from tests.unit.query.served_app import WAIT_S, ServedApp
@@ -160,7 +159,7 @@ def test_an_offset_that_is_acknowledged_and_not_yet_visible_is_not_moved(
     before = built.next.get(("orders", queue_id), 0)
     for _ in range(3):
         built.append("orders", b"hidden", queue_id=queue_id)
-    commit(built)
+    built.commit()
     until(lambda: world.service.state.store.watermark().lag_bytes > 0)  # the checkpoint's file is new
     for offset in range(before, before + 4):
         answer = world.pull(offset, queueId=queue_id)

@@ -11,7 +11,6 @@ from services.indexer.query.schema.request_bodies import RetriedMessage, RetryBo
 from services.indexer.query.state.writer_client import SentBackMessage, WriterForward
 from tests.builders import STORE_HOST
 from tests.built_store import BuiltStore
-from tests.unit.query.committed import commit
 from tests.unit.query.routes.fake_forward import FakeForward
 from tidemark.errors import (
     ArgumentIllegalError,
@@ -87,7 +86,7 @@ def test_a_missing_message_returns_a_reason(built: BuiltStore, named: dict[str, 
 
 def test_a_message_that_is_not_visible_yet_can_be_retried_later(built: BuiltStore) -> None:
     built.append("orders")
-    commit(built)
+    built.commit()
     assert isinstance(find(built, **at("orders", MESSAGES)), MessageNotYetVisibleError)
 
 
