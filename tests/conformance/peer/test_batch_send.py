@@ -102,6 +102,7 @@ def test_bs6_a_batch_of_one_keeps_all_properties(tmp_path: Path) -> None:
     entries = {"KEYS": "k1 k2", "TAGS": "A", "WAIT": "false", "BUYER_ID": "b1", "UNIQ_KEY": key}
     with MessageStore(tmp_path) as store:
         answer = store.writer.append("t", wire_batch((b"x", properties(entries), 123)))
+        store.wait_for_commit()  # the answer to WAIT=false does not wait for the flush
         store.dispatch()
         with serve_query(tmp_path, **INDEX) as client:
             by_id = client.get(f"/v1/messages/{offset_ids(answer)[0]}").json()["messages"]
