@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tests.builders import STORE_MS, blank_bytes, properties, record_bytes, wire_batch
-from tidemark.store.checkpoint import CHECKPOINT_SIZE, Field
 from tidemark.store.marks import Marks
 from tidemark.store.originals.terms import machine_boot_id
 from tidemark.store.storage import DiskStorage
@@ -260,7 +259,7 @@ class BuiltStore:
             terms.parent.mkdir(parents=True, exist_ok=True)
             terms.write_text(f"1 0 {machine_boot_id()}\n")
             self.marks.adopt_term(0, 1, end_offset=1 << 40)
-        _write(checkpoint, CHECKPOINT_SIZE, 8 * Field.CONFIRM_PHYSICAL_OFFSET, struct.pack(">q", self.end))
+        _write(checkpoint, 4096, 32, struct.pack(">q", self.end))
 
 
 def _replace(path: Path, content: Mapping[str, Any]) -> None:
